@@ -13,8 +13,7 @@
 namespace teratron::testing {
 namespace {
 
-// A sanitizer looks at what is read and written, of which fewer trials show enough. TERATRON_TRIALS says another
-// number.
+// Number of trials; TERATRON_TRIALS sets another. Sanitizers check accesses, for which fewer trials are enough.
 int number_of_trials(const Backend& backend) {
   if (const char* const asked = std::getenv("TERATRON_TRIALS")) return std::max(1, std::atoi(asked));
 #ifdef TERATRON_SANITIZED
@@ -68,7 +67,7 @@ class Operations : public ::testing::TestWithParam<Case> {
   }
 };
 
-// Within its arguments' views, and around them nothing.
+// Back ends write the views of the arguments, and nothing around them.
 TEST_P(Operations, WritesWhatTheReferenceDoesInDouble) {
   const auto backend = GetParam().back_end.make(), reference = make_reference_backend(DType::kF64);
   const DType compute = backend->compute_dtype();
@@ -80,7 +79,7 @@ TEST_P(Operations, WritesWhatTheReferenceDoesInDouble) {
 
 class RepeatingOperations : public Operations {};
 
-// Also when the number of threads changes: a run can be resumed on another machine of the same kind.
+// The bits are the same also when the number of threads changes: a run may be resumed on another machine of its kind.
 TEST_P(RepeatingOperations, GiveTheSameBitsWithAnyNumberOfThreads) {
   const auto backend = GetParam().back_end.make();
   const int usual_threads = thread_count();

@@ -21,8 +21,8 @@ struct Variant {
   bool causal, accumulate;
 };
 
-// q, k and v in one projection, whose rows of padding are NaN, as those of dout. Outputs start as `before` everywhere
-// but in dkv, which starts as ones where it is added to.
+// Tensors of a call: q, k and v are parts of one projection. Padded rows of it and of dout are NaN. Outputs start as
+// `before`, except dkv, which starts as ones where it is added to.
 struct Tensors {
   Tensor qkv, dout, out, dq, dkv, log_sum_exp;
 

@@ -1,6 +1,6 @@
-// Linear layers compute few rows in another way than many (ops/cpu/products/linear.cc), with the same bits: how a
-// sequence is cut into slices or a prompt into parts does not show. Tiles of another shape, which processors choose by
-// their caches, give the same bits, too.
+// Linear layers compute few rows by other kernels than many (ops/cpu/products/linear.cc), with the same bits, so that
+// cutting a sequence into slices or a prompt into parts changes nothing. Long tiles, which are chosen by the size of
+// the processor's cache, give the same bits, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>

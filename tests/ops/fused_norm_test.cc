@@ -1,5 +1,5 @@
-// A layer norms its sum for the next one, which norms it itself where it begins a stage of a pipeline or is computed
-// again: the bits must be the same.
+// A layer computes the next layer's first norm, except where that begins a stage or is computed again: there the next
+// layer computes it. The bits must be the same.
 #include <gtest/gtest.h>
 
 #include "ops/back_ends.h"

@@ -1,5 +1,5 @@
-// Products read a packed weight as they read the weight: the bits are those of the call that packs for itself, which
-// tests/ops/trials holds against the reference.
+// Products with a packed weight have the bits of the call that packs the weight itself, which tests/ops/trials compares
+// with the reference.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -64,12 +64,13 @@ TEST_F(PackedWeights, GiveProductsTheBitsOfTheWeight) {
   for (int trial = 0; trial < trials(20); ++trial) {
     use({.compute_dtype = kTypes[random.below(3)], .bf16_products = random.below(2) == 0});
     set_thread_count(static_cast<int>(1 + random.below(3)));
-    // Depths of one block and of several, columns of one packed block and of several, and both that are no multiples.
+    // Depths of one and of several blocks, columns of one and of several packed blocks, and sizes that are no
+    // multiples.
     const std::int64_t rows = one_of(random, {5, 33, 130, 300}), inputs = one_of(random, {1, 31, 96, 400, 1030}),
                        outputs = one_of(random, {1, 33, 64, 500, 1500});
     SCOPED_TRACE(fmt::format("{} x {} x {} of {}", rows, inputs, outputs, name_of(options_.compute_dtype)));
     const TensorRef x = drawn({rows, inputs}), dy = drawn({rows, outputs}), weight = drawn({outputs, inputs});
-    const TensorRef nothing = zeros(weight.shape);  // whoever reads it has other results
+    const TensorRef nothing = zeros(weight.shape);  // a call that reads it gives other results
 
     const TensorRef y = zeros({rows, outputs}), same_y = zeros({rows, outputs});
     const TensorRef activated = zeros({rows, outputs}), same_activated = zeros({rows, outputs});

@@ -58,8 +58,8 @@ TEST(TileLinear, IsNearTheProductOfTheValues) {
   const auto backend = make_cpu_backend();
   for (int trial = 0; trial < 40; ++trial) {
     const Product product = Product::any(random);
-    // A block's largest of 32 normal values is near 2.1: of steps of 2.1 / 127 the rounding has 0.5 %, and twice; of
-    // 2.1 / 8 it has 8 %, and more of a few.
+    // The largest of a block's 32 normal values is near 2.1. Rounding to steps of 2.1 / 127 errs by 0.5 %, once for x
+    // and once for the weight; to steps of 2.1 / 8, of 4 bits, by 8 %, and in small products by more.
     EXPECT_LT(error_of(product, product.all(*backend)), product.tiles == DType::kQ8Tile ? 0.011 : 0.14);
   }
 }

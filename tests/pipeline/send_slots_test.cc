@@ -1,5 +1,5 @@
-// Whether stages with as many places for what they send as send_slots() says all come to the end of their lists: played
-// through as the executor does it, message by message.
+// Stages with as many send buffers as send_slots() all come to the end of their lists, played message by message as the
+// executor does it.
 #include "pipeline/send_slots.h"
 
 #include <gtest/gtest.h>

@@ -59,7 +59,7 @@ void Adapter::mask(const LayerPass& pass, TensorRef to, TensorRef from) const {
     const Shape shape{pass.batch, pass.tokens, inputs()};
     return pass.backend.dropout_backward({.dbranch = to.reshape(shape), .dsum = from.reshape(shape), .dropout = mask});
   }
-  // A row of the whole is as many runs of columns as there are ranks: a sample of so many tokens.
+  // A row of the whole input is a run of columns for each rank. The mask treats it as a sample with a token for each.
   check(!mask.counters, "the first sample is not read from memory");
   const std::int64_t first = mask.first_position, length = mask.sequence_length;
   mask.sequence_length = a.group.size;

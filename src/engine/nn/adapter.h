@@ -70,14 +70,14 @@ struct LayerAdapters {
 };
 
 struct Adapter {
-  // Streams of residual dropout (RandomPurpose) from here on are adapters'; a layer has kMostInLayer.
+  // Adapters take the streams of residual dropout (RandomPurpose) from kFirstStream on, kMostInLayer of them a layer.
   static constexpr std::uint32_t kFirstStream = 1U << 20, kMostInLayer = 8;
 
   Parameter a, b;             // [rank, inputs here], [outputs of the part here, rank]
   std::int64_t first_output;  // of the layer's outputs here, that the part begins with
   double scale, dropout;
   bool of_all_tokens;                   // LinearWeights::of_all_tokens
-  bool follows_activation;              // its backward goes on through the activation that made x
+  bool follows_activation;              // input_share() also differentiates the activation that made x
   std::uint32_t stream = kFirstStream;  // of its masks
 
   // Beside a weight of this name, split as it is.
@@ -110,16 +110,16 @@ struct Adapter {
   };
   InputShare input_share(const LayerPass& pass, TensorRef dy, const LinearInputEpilogue& epilogue = {}) const;
 
-  // Without `alone`, after input_addend() or input_share() in the layer's backward, whose product with dy it takes.
+  // Without `alone` it reads the product with dy that input_addend() or input_share() made in the same backward.
   void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x, bool alone) const;
 
  private:
   // Alive within one call, but for `gradient`.
   struct Memory {
-    TensorRef low;        // [rows, rank]
-    TensorRef scaled;     // [kMostInLayer, rows, rank], of which an adapter of the layer has one: scale * A x
-    TensorRef gradient;   // alike, until the end of the layer's backward: scale * B^T dy
-    TensorRef part, sum;  // [rows, outputs]
+    TensorRef low;                   // [rows, rank]
+    TensorRef scaled;                // [kMostInLayer, rows, rank], one for each adapter of the layer: scale * A x
+    TensorRef gradient;              // alike: scale * B^T dy, alive until the end of the layer's backward
+    TensorRef part, sum;             // [rows, outputs]
     TensorRef in, activated, dgate;  // [rows, inputs]
   };
   Memory carve(std::int64_t rows, DType compute, Carver& carver) const;
@@ -130,9 +130,9 @@ struct Adapter {
   bool is_whole(TensorRef y) const { return y.dim(-1) == outputs(); }
   TensorRef part_of(TensorRef y) const { return y.flatten_rows().slice(1, first_output, first_output + outputs()); }
   TensorRef own(TensorRef of_layer) const { return of_layer.select(0, stream % kMostInLayer); }
-  // The mask's element depends on the place in the whole input alone. `to` may be `from`.
+  // to = dropout(from). An element's mask depends on its index in the whole, unsplit input alone. `to` may be `from`.
   void mask(const LayerPass& pass, TensorRef to, TensorRef from) const;
-  // x as A sees it.
+  // Returns x after dropout, as A reads it.
   TensorRef dropped(const LayerPass& pass, TensorRef x, const Memory& memory) const;
   // Returns scale * A input, in memory.scaled.
   TensorRef reduce(const LayerPass& pass, TensorRef input, const Memory& memory) const;

@@ -218,7 +218,7 @@ void Attention::backward_heads(const LayerPass& pass, const Heads& gradients, Te
         {.dq = gradients.q, .dk = gradients.k, .dv = gradients.v, .dout = dout, .forward = forward});
     return;
   }
-  // The last slice is the first to write. Sums stay in A until the slice that the keys belong to has added its own.
+  // The last slice comes first and overwrites. Sums stay in A until the slice of the keys themselves has added its own.
   const std::int64_t begin = pass.first_position, end = begin + pass.tokens;
   const TensorRef dkeys = part(saved.dkv, 0).slice(1, 0, end), dvalues = part(saved.dkv, 1).slice(1, 0, end);
   pass.backend.attention_backward({.dq = gradients.q,

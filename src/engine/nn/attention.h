@@ -29,9 +29,9 @@ struct AttentionConfig {
 };
 
 struct Attention {
-  // With as many key heads as heads [3 * heads * head_size, hidden]: queries, keys, values, each with whole heads. Else
-  // queries alone, and key_value has [2 * key_heads * head_size, hidden]; where there are more ranks than key heads,
-  // those that share one hold it as replicas.
+  // With as many key heads as heads, qkv is [3 * heads * head_size, hidden]: queries, keys, values, each of whole
+  // heads. Else it has the queries alone, and key_value [2 * key_heads * head_size, hidden] has keys and values; where
+  // there are more ranks than key heads, those that share one hold it as replicas.
   ColumnParallelLinear qkv;
   std::optional<ColumnParallelLinear> key_value;
   std::optional<Norm> query_norm, key_norm;
@@ -60,10 +60,11 @@ struct Attention {
     TensorRef log_sum_exp;  // [batch, heads, tokens]
     TensorRef dkv;          // of a sequence in slices, backward: A [batch, sequence, 2 * key_width]; else null
   };
-  // `projected`: qkv and key_value, where they do not lie in memory of their own; `scores`: context and log_sum_exp.
+  // Takes context and log_sum_exp from `scores`, the rest from `projected`. With has_cache, qkv and key_value lie in
+  // memory that the calls of a sequence share.
   void carve(const CallSizes& sizes, bool has_cache, Carver& projected, Carver& scores, Saved& saved) const;
 
-  // Written by a call, alive only within it. The first two are of the call's tokens, in backward their gradients.
+  // Written by a call, alive only within it. The first two are the call's projections, in backward their gradients.
   struct Workspace {
     TensorRef qkv, key_value;  // [batch, tokens, outputs]
     TensorRef heads;           // [batch, tokens, head_columns]
@@ -101,7 +102,7 @@ struct Attention {
   Heads by_head(const LayerPass& pass, TensorRef qkv, TensorRef key_value) const;
   // Keys and values of the sequences from position 0 to the call's last token.
   Heads seen(const LayerPass& pass, const Saved& saved) const;
-  // The two of a tensor [batch, tokens, 2 * key_width].
+  // Keys (number 0) or values (1) of a tensor [batch, tokens, 2 * key_width].
   TensorRef part(TensorRef keys_and_values, int number) const;
 
   void position(const LayerPass& pass, const Heads& own, const Saved& saved, const Workspace& w) const;

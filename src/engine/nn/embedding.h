@@ -40,11 +40,12 @@ struct Embedding {
     if (positions) visitor(*positions);
   }
 
-  // The first of the vocabulary's entries that this rank holds.
+  // Id of the first entry of the vocabulary that this rank holds.
   std::int64_t vocab_begin() const { return tokens.group.rank * tokens.shape[0]; }
 
-  // y, the residual stream's beginning, from ids i32 [batch, tokens]. position_ids, of the same shape, are null where
-  // positions are those of the sequence. `full` is workspace [batch, tokens, hidden] and may be y where that is full.
+  // y, this rank's rows of the residual stream, from ids i32 [batch, tokens]. position_ids, of the same shape, are null
+  // where positions are those of the sequence. `full` is workspace [batch, tokens, hidden]; it may be y where that has
+  // all rows.
   void forward(const LayerPass& pass, TensorRef y, TensorRef full, TensorRef ids, TensorRef position_ids = {}) const {
     look_up(pass, full, ids, position_ids);
     drop_out(pass, y, full);
@@ -66,14 +67,14 @@ struct Embedding {
   // The second: dropout of this rank's rows of the sum.
   void drop_out(const LayerPass& pass, TensorRef y, TensorRef full) const {
     const TensorRef sum = pass.own_rows(full);
-    if (mask(pass).active()) {  // which is the same forward as backward
+    if (mask(pass).active()) {  // dropout is the same operation forward and backward
       pass.backend.dropout_backward({.dbranch = sum, .dsum = sum, .dropout = mask(pass)});
     }
     if (sum.data != y.data) pass.backend.copy(y, sum);
   }
 
-  // Changes dy, the gradient of the stream; `full` as in forward.
-  // accumulate_tokens: the token table's gradient already holds something, be it the output projection's share.
+  // dy, the gradient of the stream, may be overwritten; `full` is workspace, as in forward. accumulate_tokens: adds to
+  // the token table's gradient, which already holds something, for instance the output projection's share.
   void backward(const LayerPass& pass, TensorRef dy, TensorRef full, TensorRef ids, bool accumulate_tokens,
                 TensorRef position_ids = {}) const {
     look_up_backward(pass, drop_out_backward(pass, dy, full), ids, accumulate_tokens, position_ids);

@@ -36,7 +36,7 @@ struct LanguageModelHead {
     std::span<const std::int32_t> targets;  // [T], on the host
   };
 
-  // loss[T] from x[T, hidden]; targets i32 [T]. gaps: where its tensors are given.
+  // loss[T] from x[T, hidden]; targets i32 [T]. Fills `gaps` if its tensors are given.
   void forward(const LayerPass& pass, const LinearWeights& weights, TensorRef loss, TensorRef x, TensorRef targets,
                const Workspace& workspace, const Gaps& gaps = {}) const {
     for (std::int64_t begin = 0; begin < x.dim(0); begin += workspace.chunk()) {
@@ -45,9 +45,9 @@ struct LanguageModelHead {
     }
   }
 
-  // Also dx[T, hidden], the sum over the ranks (own rows only are left of it under sequence parallelism), and the
-  // weights' gradients, of sum over T of weight * loss. The first user of that gradient in a step: without
-  // pass.accumulate it is overwritten.
+  // Computes loss and the gradients of sum over T of weight * loss: dx[T, hidden], summed over the ranks (under
+  // sequence parallelism only a rank's own rows are), and the weights'. It comes before other users of a tied weight,
+  // whose gradient it overwrites without pass.accumulate.
   void forward_backward(const LayerPass& pass, const LinearWeights& weights, TensorRef loss, TensorRef dx, TensorRef x,
                         TensorRef targets, TensorRef weight, const Workspace& workspace) const {
     // Without any row the gradients still become zero.
@@ -107,7 +107,8 @@ struct LanguageModelHead {
     return chunk;
   }
 
-  // Overwrites the chunk's maxima and sums. Lower ids are the valid columns of a row of its own.
+  // Overwrites the chunk's maxima and sums. A row's highest logit of lower ids is that of a call for this row alone,
+  // whose valid columns they are.
   void measure_gaps(const LayerPass& pass, const Chunk& chunk, TensorRef targets, std::int64_t begin,
                     const Gaps& gaps) const {
     const auto measure = [&](TensorRef gap, TensorRef max) {

@@ -3,7 +3,7 @@
 //
 // Between the split layers lies the residual stream. Without sequence parallelism every rank of the tensor group holds
 // all of it; with it (Korthikanti et al., arXiv 2205.05198, section 4.2.2) each holds an equal run of its rows, and
-// norms, dropout and residual adds work on those. "own rows" are the rows of a full tensor that a rank holds.
+// norms, dropout and residual adds work on those. A rank's "own rows" are the rows of a full tensor that it holds.
 #pragma once
 
 #include <cstdint>
@@ -59,18 +59,18 @@ struct LayerPass {
     const std::int64_t rows = shape[1], first = rows * tensor.rank();
     return full.flatten_rows().slice(0, first, first + rows).reshape(shape);
   }
-  // Every rank's own rows, where they are shared out, become the full tensor.
+  // Under sequence parallelism, gathers every rank's own rows into the full tensor.
   void gather_rows(TensorRef full) const {
     if (sequence_parallel) tensor.all_gather(full.flatten_rows(), own_rows(full).flatten_rows());
   }
-  // The sum of everyone's full tensors: all of it in place, or each rank's own rows.
+  // Starts the sum of all ranks' full tensors, in place; under sequence parallelism a rank gets its own rows of it.
   Pending start_sum(TensorRef full) const {
     if (!sequence_parallel) return tensor.start_all_reduce(full);
     return tensor.start_reduce_scatter(own_rows(full).flatten_rows(), full.flatten_rows());
   }
 
-  // Dropout of the residual stream. A rank's rows need not begin with a sequence, so with sequence parallelism all
-  // sequences up to here count as one.
+  // Dropout of the residual stream. Under sequence parallelism a rank's rows need not begin with a sequence, so all
+  // sequences up to the end of the micro-batch count as one.
   Dropout stream_dropout(double probability, RandomPurpose purpose, std::int64_t layer) const {
     Dropout mask = dropout(probability, purpose, layer);
     if (!sequence_parallel) return mask;

@@ -26,7 +26,7 @@ struct Linear {
     bool of_all_tokens = false;  // LinearWeights::of_all_tokens
     int replicas = 1;            // Parameter::replicas, of column-parallel layers
     LayerAdapters adapters = {};
-    bool follows_activation = false;  // the inputs are an activation's
+    bool follows_activation = false;  // x is the result of an activation
   };
 
   Parameter weight;               // [outputs, inputs], or this rank's part
@@ -105,7 +105,7 @@ struct Linear {
     add(pass, dx, share.dx);
     if (epilogue.dgate) add(pass, epilogue.dgate, share.dgate);
   }
-  // Follows backward_input() in the layer's backward, or, with `alone`, is of a pass of its own.
+  // Comes after backward_input() in the layer's backward or, with `alone`, in a pass of its own.
   void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x, bool alone = false) const {
     weights().backward_weight(pass, dy, x);
     for (const Adapter& adapter : adapters) adapter.backward_weight(pass, dy, x, alone);
@@ -139,8 +139,8 @@ struct ColumnParallelLinear : Linear {
   ColumnParallelLinear(const std::string& name, const Config& config, GroupRank group)
       : Linear(name, config, Parallel::kColumn, group) {}
 
-  // f: dx[T, inputs] is summed over the ranks (own rows only are left of it under sequence parallelism) while the
-  // weight gradient is computed.
+  // f: dx[T, inputs] is summed over the ranks (under sequence parallelism only a rank's own rows are) while the weight
+  // gradient is computed.
   void backward(const LayerPass& pass, TensorRef dx, TensorRef dy, TensorRef x) const {
     backward_input(pass, dx, dy);
     Pending sum = pass.start_sum(dx);
@@ -166,7 +166,7 @@ struct RowParallelLinear : Linear {
   RowParallelLinear(const std::string& name, const Config& config, GroupRank group)
       : Linear(name, config, Parallel::kRow, group) {}
 
-  // g: the ranks' shares of y are summed (into own rows under sequence parallelism); the bias is in the first one's.
+  // g: the ranks' shares of y are summed (into own rows under sequence parallelism); rank 0 adds the bias to its share.
   void forward(const LayerPass& pass, TensorRef y, TensorRef x) const {
     LinearWeights share = weights();
     if (pass.tensor.rank() != 0) share.bias = nullptr;

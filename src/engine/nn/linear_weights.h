@@ -6,8 +6,8 @@
 
 namespace teratron {
 
-// Steps that follow a product in its own pass: after its result (LinearForward), and after the gradient of its input
-// (LinearInputGradient).
+// Steps that a back end computes together with a product: from its result (LinearForward), and from the gradient of its
+// input (LinearInputGradient).
 struct LinearEpilogue {
   Activation activation = Activation::kNone;
   TensorRef activated, gate;
@@ -26,7 +26,7 @@ struct LinearWeights {
   const Parameter* bias = nullptr;  // [outputs], optional
   bool of_all_tokens = false;  // the rows are the tokens of the pass, of which a back end may leave out the padding
 
-  // Whether products add low ranks themselves.
+  // Whether the back end adds low-rank products to the sums of this one.
   bool takes_low_ranks(const LayerPass& pass) const { return pass.backend.has_frozen_linear() && !multiplies_tiles(); }
 
   // y[T, outputs] from x[T, inputs]
@@ -63,7 +63,7 @@ struct LinearWeights {
     pass.backend.linear_input_gradient(product);
   }
 
-  // Does nothing where weights come later, or are frozen.
+  // Does nothing with pass.weights_later, or if the weight is frozen.
   void backward_weight(const LayerPass& pass, TensorRef dy, TensorRef x) const {
     if (pass.weights_later || weight.frozen) return;
     pass.backend.linear_weight_gradient({.dweight = weight.gradient,
@@ -75,8 +75,9 @@ struct LinearWeights {
   }
 
  private:
-  // In whole numbers.
+  // Whether products multiply the whole numbers of tiles (Backend::tile_linear_forward).
   bool multiplies_tiles() const { return is_tiles(weight.value.dtype) && !weight.widens_tiles; }
+  // Whether a product needs the operations of frozen layers.
   bool is_general(const LowRankProducts& added) const { return added[0].rows || is_tiles(weight.value.dtype); }
   TensorRef lengths(const LayerPass& pass) const { return of_all_tokens ? pass.key_lengths : TensorRef(); }
 };

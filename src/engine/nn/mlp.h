@@ -1,6 +1,6 @@
 // The feed-forward block: hidden -> ffn, an activation, back to hidden; or gated (Shazeer, arXiv 2002.05202): two
-// products with the input, the activation of one times the other. The results of the products are kept; the activation
-// is, too, or it is made again in the backward pass, inside the product that needs its derivative anyway.
+// products with the input, the activation of one times the other. The results of the products are kept. The activation
+// is kept, too, or is computed again in the backward pass, inside the product that needs its derivative anyway.
 #pragma once
 
 #include <optional>
@@ -43,7 +43,7 @@ struct Mlp {
     if (config.gated) gate.emplace(name + ".gate", into(config, AdapterConfig::kGate), group);
   }
 
-  std::int64_t columns() const { return up.outputs(); }  // of the ffn's width, here
+  std::int64_t columns() const { return up.outputs(); }  // this rank's part of the ffn's width
 
   // [batch, tokens, columns], as all that is ffn wide.
   struct Saved {

@@ -31,8 +31,8 @@ struct Split {
 // Sums over tensor-parallel ranks that a rank's gradient of a parameter still needs.
 enum class GradientSum {
   kNone,
-  kOverRows,   // over rows of activations, of which a rank has a share under sequence parallelism
-  kOverRanks,  // over heads, of which a rank always has a share
+  kOverRows,   // under sequence parallelism: each rank's gradient is that of its own rows
+  kOverRanks,  // always: each rank's gradient is that of its own heads or columns
 };
 
 // Sharding: the elements of a parameter (of this rank's part of it, flat) that each data-parallel rank updates. With a
@@ -84,7 +84,7 @@ struct Parameter {
   // parts; a rank is number `replica` of those with its part, the gradient is the sum over them, and the first counts.
   GroupRank group;
   int replicas = 1, replica = 0;
-  // Its group is that of all ranks of a copy of the model (Mesh::model): it is split over stages, too.
+  // Split over stages, too: its group is all ranks of a copy of the model (Mesh::model).
   bool over_stages = false;
   // Pipeline stage on which it counts and is saved; over stages, this rank's. A tied parameter also lies on the last
   // stage.

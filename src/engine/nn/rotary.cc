@@ -31,7 +31,7 @@ float scaled_as_llama3(const RotaryConfig& rotary, float frequency) {
   return (1 - kept) * frequency / to_float(rotary.factor) + kept * frequency;
 }
 
-// The pair, in fractions, that turns so many times in the positions that the model was first trained on.
+// Number of the pair, not rounded, that turns so many times in the positions that the model was first trained on.
 double pair_of_turns(const RotaryConfig& rotary, double turns) {
   const double wave = static_cast<double>(rotary.first_positions) / (turns * 2 * std::numbers::pi);
   return static_cast<double>(rotary.elements) * std::log(wave) / (2 * std::log(rotary.base));

@@ -1,4 +1,4 @@
-// Rotary positions of queries and keys (Su et al., arXiv 2104.09864): what a model says of them, and the table of
+// Rotary positions of queries and keys (Su et al., arXiv 2104.09864): a model's configuration of them, and the table of
 // cosines and sines that the layers of a stage share (ops/operations.h, Rotary).
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace teratron {
 
 struct RotaryConfig {
-  std::int64_t elements = 0;  // of each head, from its first on, that turn: an even number; 0: none
+  std::int64_t elements = 0;  // how many of a head's first elements turn: an even number; 0: none
   double base = 10000;
   RotaryPairs pairs = RotaryPairs::kHalves;
   // Changes of the frequencies for longer sequences than a model was first trained on.
@@ -33,8 +33,8 @@ struct RotaryConfig {
   bool operator==(const RotaryConfig&) const = default;
 };
 
-// Radians a position of each pair, [elements / 2]. In fp32 at every step, as transformers computes and uses them, to
-// the bit but for its powers: an angle is the fp32 product of frequency and position.
+// Angle in radians that each pair turns per position, [elements / 2]. Every step is in fp32, as in Hugging Face's
+// transformers, with the same bits but for its powers. A position's angle is the fp32 product of it and the frequency.
 std::vector<float> rotary_frequencies(const RotaryConfig& rotary);
 
 // [positions, 2, elements / 2]: a position's cosines, then its sines.

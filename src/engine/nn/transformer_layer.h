@@ -5,8 +5,7 @@
 //                                                            y  = LN2(x1 + dropout(mlp(x1)))
 //   parallel (GPT-J, GPT-NeoX)                               x1 = x + dropout(attention(LN1(x)))
 //                                                            y  = x1 + dropout(mlp(LN2(x)))
-// LN is a layer or an RMS norm.
-// transformer_layer_passes.cc has the passes of either.
+// LN is a layer norm or an RMS norm. transformer_layer_passes.cc has the passes of all three.
 #pragma once
 
 #include <algorithm>
@@ -108,7 +107,7 @@ struct TransformerLayer {
   // Layers that begin with a norm and follow each other: each norms its output for the next one, in the pass over
   // memory that adds the residual.
   struct Chain {
-    bool is_normed = false;      // the layer before has
+    bool is_normed = false;      // the layer before has computed this layer's first norm
     const Norm* next = nullptr;  // first norm of the layer after; null: none follows here
     Norm::Saved next_saved = {};
     TensorRef next_normed = {};  // the next layer's Saved::normed1
@@ -120,21 +119,21 @@ struct TransformerLayer {
   void forward(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                const Chain& chain) const;
 
-  // Name of the first operation, in the order of forward(), one of whose results `is_wanted`; results are those that
-  // forward() has left in memory when it returns. Empty: none.
+  // Name of the first operation, in the order of forward(), that has a result for which is_wanted() is true. Results
+  // are those that are still in memory when forward() returns. Empty: none.
   std::string first_result(const LayerPass& pass, TensorRef y, const Saved& saved, const LayerWorkspace& w,
                            const std::function<bool(TensorRef)>& is_wanted) const;
 
   // Computes the activations again that `recompute` left out of `saved`.
   void recompute(const LayerPass& pass, Recompute recompute, const Saved& saved, const LayerWorkspace& w) const;
 
-  // Gradients of the outputs of the products, full. Weight gradients are made from these and `saved`. [batch, tokens,
-  // ..] of hidden, the MLP's columns, hidden, and the outputs of the projections. Where there is no product, null.
+  // Gradients of the products' outputs, of all rows; weight gradients are made from these and `saved`. [batch, tokens,
+  // ..] of hidden, the MLP's columns, hidden, and the outputs of the projections. Null where there is no product.
   struct ProductGradients {
     TensorRef mlp, up, attention, qkv, key_value;
   };
   ProductGradients carve_gradients(const CallSizes& sizes, Carver& carver) const;
-  // Places for them that a backward pass uses one after the other.
+  // The same in the workspace, where they share memory: a backward pass uses one after the other.
   ProductGradients in_workspace(const LayerPass& pass, const LayerWorkspace& w) const;
 
   // Layers that begin with a norm, from the last to the first: each writes the gradient that enters the MLP of the
@@ -144,7 +143,8 @@ struct TransformerLayer {
     const TransformerLayer* before = nullptr;  // null: none follows here
     TensorRef before_mlp = {};                 // its ProductGradients::mlp
   };
-  // Whether the gradient of y may come with one that enters the MLP: there is a mask, and memory of its own.
+  // Whether the layer after may write the gradient that enters this layer's MLP (BackwardChain::has_branch): it differs
+  // from the gradient of y, and has memory of its own.
   bool takes_branch(const LayerPass& pass) const {
     return norm_placement != NormPlacement::kPost && !pass.weights_later &&
            has_own_branch(pass, dropout_after(pass, 1));
@@ -197,10 +197,10 @@ struct TransformerLayer {
   TensorRef activated(const LayerPass& pass, TensorRef wide) const {
     return {wide.data, wide.dtype, {pass.batch, pass.tokens, mlp.columns()}};
   }
-  // The gradient that enters a branch, full: dropout's mask applied, or the residual stream's own where that is full,
-  // nothing was dropped and nothing reads it later.
+  // Returns the gradient that enters a branch, of all rows: that of the residual stream with dropout's mask applied, in
+  // `branch`; or dx itself where it has all rows, nothing was dropped, and nothing reads the gradient later.
   TensorRef into_branch(const LayerPass& pass, TensorRef dx, const Dropout& dropout, TensorRef branch) const;
-  // Whether that has memory of its own.
+  // Whether into_branch() writes to `branch`.
   static bool has_own_branch(const LayerPass& pass, const Dropout& dropout) {
     return dropout.active() || pass.sequence_parallel || pass.weights_later;
   }
@@ -210,8 +210,7 @@ struct TransformerLayer {
     const Norm::Saved& saved;
     bool accumulate_dx = true;
   };
-  // The norm's backward pass and into_branch() of its dx, in one pass over memory where the latter has memory of its
-  // own.
+  // The norm's backward pass and into_branch() of its dx, in one pass over memory where the latter writes to `branch`.
   TensorRef norm_into_branch(const LayerPass& pass, const Norm& norm, const NormGradient& call, const Dropout& dropout,
                              TensorRef branch) const;
   Dropout dropout_after(const LayerPass& pass, int sublayer) const {

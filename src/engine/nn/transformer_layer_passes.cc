@@ -43,7 +43,7 @@ void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const S
   const TensorRef dnormed = pass.own_rows(w.dnormed);
   const Dropout of_attention = dropout_after(pass, 0);
   TensorRef dsum1 = dx;
-  if (!is_sequential()) {  // which nothing else of the backward reads
+  if (!is_sequential()) {  // the norms add to dx, so the gradient of sum1 is kept where sum1, no longer read, was
     dsum1 = saved.sum1;
     pass.backend.copy(dsum1, dx);
   }
@@ -64,7 +64,7 @@ void TransformerLayer::pre_backward(const LayerPass& pass, TensorRef dx, const S
                  chain.before->dropout_after(pass, 1));
 }
 
-// All before the MLP; returns its input, of which a rank's own rows stay in place.
+// Everything before the MLP; returns its input, whose own rows are the residual of the second sum.
 TensorRef TransformerLayer::post_forward_to_mlp(const LayerPass& pass, const Saved& saved,
                                                 const LayerWorkspace& w) const {
   const TensorRef x1 = place_of(saved.normed1, w);
@@ -115,7 +115,7 @@ void TransformerLayer::post_backward(const LayerPass& pass, TensorRef dx, const 
   pass.backend.add(dx, dinput);
 }
 
-// Sums of the residual stream stand for the product before them, whose own result is no longer there.
+// A sum of the residual stream stands for the product that was added to it, whose own result is no longer in memory.
 std::string TransformerLayer::first_result(const LayerPass& pass, TensorRef y, const Saved& saved,
                                            const LayerWorkspace& w,
                                            const std::function<bool(TensorRef)>& is_wanted) const {

@@ -21,7 +21,7 @@ struct Work {
     bool causal = true;
 
     std::int64_t columns() const { return heads * head_size; }
-    // Keys that each of `tokens` queries sees in the mean, which follow `context` others in their sequence. A causal
+    // Mean number of keys that each of `tokens` queries sees, which follow `context` others in their sequence. A causal
     // query counts half of its own key, so that a whole sequence counts as half of its square.
     double keys_seen(double tokens, double context) const {
       if (!causal) return context + tokens;
@@ -39,9 +39,9 @@ struct Work {
   };
 
   std::vector<Product> products;  // in the order of a forward pass
-  std::vector<Product> adapters;  // of adapters, A and B in turn: those above are frozen beside them
+  std::vector<Product> adapters;  // A and B of each adapter; if there are any, `products` are frozen
   Attention attention;            // no heads: none
-  // Passes over memory beside those: over rows of the residual stream, and over columns that this rank has of a row.
+  // Passes over memory beside products: over rows of the residual stream, and over this rank's columns of a row.
   std::int64_t norms = 0, residual_adds = 0;
   std::int64_t activated_columns = 0;  // that activations read
   std::int64_t projected_columns = 0;  // queries, keys and values

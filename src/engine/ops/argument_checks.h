@@ -41,7 +41,7 @@ class ArgumentChecks {
   // A matrix [rows, columns] in tiles (tensor/weight_tiles.h).
   void tiles(std::string_view name, const TensorRef& view, std::int64_t rows, std::int64_t columns) const;
 
-  // Rows and columns of the view that decides the sizes of the others. At least one column.
+  // Rows and columns of a view, from which the caller derives the shapes of the others. InternalError: no columns.
   std::int64_t rows(std::string_view name, const TensorRef& view) const;
   std::int64_t columns(std::string_view name, const TensorRef& view) const;
 
@@ -51,8 +51,8 @@ class ArgumentChecks {
   void floating(std::string_view name, const TensorRef& view) const;
   void same_shape(const NamedView& a, const NamedView& b) const;
   void same_memory(const NamedView& a, const NamedView& b) const;
-  // No output overlaps another output or an input. Absent views are skipped; so are pairs of which one is strided and
-  // interleaved with the other, except that they may not start at the same element.
+  // No output overlaps another output or an input. Absent views are skipped. Two strided views may be interleaved, as
+  // parts of one packed projection are, so of such a pair only the first elements must differ.
   void separate(std::initializer_list<NamedView> outputs, std::initializer_list<NamedView> inputs) const;
 
   // The positions [first_position, first_position + tokens) and, for attention, heads that a mask is drawn for.
@@ -91,7 +91,7 @@ Dropout* dropout_of(Arguments& args) {
   }
 }
 
-// Views that a call without rows clears: parameter gradients that it does not add to.
+// Views that a call without rows sets to zero: the gradients that it does not add to.
 template <class Arguments>
 std::vector<TensorRef> cleared_without_rows(const Arguments&) {
   return {};

@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-// Brackets one do_* call: opens its range, notifies the observer and opens the memory; undoes that in the destructor.
+// Brackets one do_* call: opens its range, notifies the observer and opens the memory; the destructor ends all three.
 class Backend::Call {
  public:
   Call(Backend& backend, std::string_view operation)

@@ -16,8 +16,8 @@
 
 namespace teratron {
 
-// Notified when an operation begins and ends: for tracing, NaN hunts, counting. Calls without rows are not reported.
-// end() is called even if the operation threw, and must not throw.
+// Notified when an operation begins and ends: for tracing, NaN hunts, counting. Calls that have nothing to compute are
+// not reported. end() is called even if the operation threw, and must not throw.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
@@ -30,7 +30,7 @@ class Backend : public Allocator {
   virtual std::string_view name() const = 0;
   virtual DType compute_dtype() const = 0;                 // C
   virtual std::string processor() const { return {}; }     // the device's name; empty: the host's processor
-  virtual std::string settings() const { return {}; }      // options that change speed and are not at their default
+  virtual std::string settings() const { return {}; }      // choices that change speed or bits, for people to read
   virtual bool has_frozen_linear() const { return true; }  // frozen_linear_forward() and frozen_linear_input_gradient()
 
   // A device may run calls after they return, in order. wait() returns when every earlier call is done.
@@ -101,7 +101,7 @@ class Backend : public Allocator {
   // share the copy (LinearForward::packed). `packed` is u8 of packed_weight_bytes() (ops/working_memory.h). CPUs alone.
   void pack_weight(TensorRef packed, TensorRef weight, WeightProduct use);
 
-  // All others, as ops/operations.h defines them: linear_forward(const LinearForward& args), ...
+  // The operations that ops/operations.h defines: linear_forward(const LinearForward& args), ...
 #define TERATRON_DECLARE(operation, Arguments) void operation(const Arguments& args);
   TERATRON_OPERATIONS(TERATRON_DECLARE)
 #undef TERATRON_DECLARE
@@ -112,7 +112,7 @@ class Backend : public Allocator {
   // A back end overrides these: do_linear_forward(const LinearForward& args), ... Arguments are checked; there is at
   // least one row, so at least one element to write. Views given per row arrive as [rows, features], [rows] or
   // [features], whatever the caller's rank was; views of [batch, tokens, hidden] and of attention keep their rank.
-  // Dropout::counters are for back ends whose memory is not the host's; the others get what is in them.
+  // Only back ends whose memory is not the host's read Dropout::counters; for others their values have been read.
   // do_fill gets value 0 for any dtype; do_copy gets two dtypes only if both are floating; do_fill_normal gets a view
   // [rows, columns], and its row_stride is not 0.
 #define TERATRON_DECLARE(operation, Arguments) virtual void do_##operation(const Arguments& args) = 0;
@@ -167,7 +167,7 @@ struct CpuOptions {
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 
-// Whether a kind of kernels computes the calls that it takes; required: it refuses others.
+// Use of a kind of kernels: never; for the calls that they take; or for all, so that others are refused.
 enum class KernelUse { kOff, kWherePossible, kRequired };
 
 struct CudaOptions {

@@ -10,7 +10,7 @@ namespace teratron {
 struct Instructions {
   std::string_view name;  // x86-64: baseline, avx2, avx512 or avx512-bf16; Arm: neon or bfmmla
   bool bf16_products;     // products of bf16 by the processor's instruction (products/bf16_kernels.h)
-  bool vnni_products;     // products with weights in tiles by VPDPBUSD, whose bits are those of the others
+  bool vnni_products;     // products with weights in tiles by VPDPBUSD; other kernels give the same bits
   bool is_asked_for;      // by the user
 };
 

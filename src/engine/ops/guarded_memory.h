@@ -1,6 +1,7 @@
 // Memory that can be read and written only while it is open. A back end allocates from it and opens it during every
 // call (Allocator::open_memory, close_memory). Its memory is then as opaque as a GPU's: code that touches a tensor
-// outside of a Backend call ends with a segmentation fault at that line.
+// outside of a Backend call ends with a segmentation fault at that line. Training (on several ranks too), evaluation
+// and generation are tested with it, which shows on a CPU that no other room reads device memory.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class GuardedMemory {
   void release(void* memory) noexcept;
 
   // Nests, and counts all threads: blocks are closed only when every open() has met its close(). A close() that the
-  // system refuses ends the process: the guard would be a lie.
+  // system refuses ends the process, which would go on without a guard.
   void open();
   void close() noexcept;  // NOLINT(bugprone-exception-escape)
 

@@ -10,16 +10,16 @@ namespace teratron {
 
 enum class Activation { kNone, kGeluTanh, kGeluErf, kSilu, kTanh, kRelu };
 
-// Linear layers take `lengths`, i32 [B], where their T rows are B sequences of T / B tokens, of which sequence b has
-// text at the first lengths[b]; the rest is padding. Nothing reads what becomes of padding. It is finite, since a back
-// end may compute it like text; or it leaves it out (the CPU, except in products of few rows), and then its rows of y,
-// dx and the forward's `activated` become 0.
+// `lengths`, i32 [B], optional: the T rows are B sequences of T / B tokens, and sequence b has text in its first
+// lengths[b] rows; the others are padding. Callers do not use the results of padding, and give it finite values: a back
+// end may compute it like text. Or it leaves padding out (the CPU, except in products of few rows) and sets its rows
+// of y, dx and the forward's `activated` to 0.
 
-// Products with a weight, which read it in orders of their own.
+// The two products that read a weight. Each reads it in an order of its own, for which it can be packed.
 enum class WeightProduct { kForward, kInputGradient };
 
-// `packed`, optional, is the weight as Backend::pack_weight() packed it for this product. A back end reads either, with
-// the same results.
+// `packed`, optional: the weight as Backend::pack_weight() packed it for this product. A back end reads one of the two;
+// the results are the same.
 
 // y[T,O] = x[T,I] weight[O,I]^T + bias[O]; with an activation, `activated` receives activation(y) of y as stored or, if
 // a back end computes both in one kernel, of y before it is rounded, and y keeps the pre-activation for the backward
@@ -63,7 +63,7 @@ struct LinearInputGradient {
   TensorRef packed;          // u8, optional
 };
 
-// A product of low rank R that is added to another one's sums (LoRA, nn/adapter.h). No rows: there is none.
+// Product of low rank R that is added to the sums of another product (LoRA, nn/adapter.h). Null `rows`: none.
 struct LowRankProduct {
   TensorRef rows;    // [T,R]
   TensorRef weight;  // forward: [n,R], of the outputs from first_output on; input gradient: [R,I]
@@ -71,10 +71,10 @@ struct LowRankProduct {
 };
 using LowRankProducts = std::array<LowRankProduct, 3>;
 
-// linear_forward() and linear_input_gradient() with weights that are not trained: of C, or in tiles as
-// tile_linear_forward() has them, of which a value counts, rounded once to C. A forward's sums y have rows weight^T of
-// each low-rank product added before bias and activation; those of an input gradient have rows weight added before the
-// activation's derivative. Back ends with has_frozen_linear() alone.
+// linear_forward() and linear_input_gradient() with weights that are not trained: of C, or in tiles as in
+// tile_linear_forward(), whose values are rounded once to C. Each low-rank product is added to the sums: in a forward
+// rows weight^T, before bias and activation; in an input gradient rows weight, before the activation's derivative.
+// Only back ends with has_frozen_linear() have these.
 struct FrozenLinearForward {
   LinearForward linear;
   LowRankProducts added = {};

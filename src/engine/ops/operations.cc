@@ -12,7 +12,7 @@ float Dropout::scale() const { return 65536.0F / static_cast<float>(65536 - thre
 
 namespace {
 
-// Checks lengths, if there are any: sequences have equally many rows.
+// Checks lengths, if there are any: all sequences have the same number of rows.
 void check_lengths(const ArgumentChecks& checks, TensorRef& lengths, std::int64_t rows) {
   if (!lengths) return;
   const std::int64_t sequences = lengths.elements();
@@ -24,7 +24,7 @@ void check_packed(const ArgumentChecks& checks, TensorRef& packed) {
   if (packed) packed = checks.vector("packed", packed, packed.elements(), DType::kU8);
 }
 
-// All but the weight.
+// Checks all arguments but the weight. Returns whether there is something to compute.
 bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("x", args.x);
   const std::int64_t inputs = checks.columns("x", args.x), outputs = checks.columns("y", args.y);
@@ -50,7 +50,7 @@ bool check_forward(LinearForward& args, const ArgumentChecks& checks) {
   return args.y.elements() > 0;
 }
 
-// All but the weight.
+// Checks all arguments but the weight. Returns whether there is something to compute.
 bool check_input_gradient(LinearInputGradient& args, const ArgumentChecks& checks) {
   const std::int64_t rows = checks.rows("dy", args.dy);
   const std::int64_t outputs = checks.columns("dy", args.dy), inputs = checks.columns("dx", args.dx);
@@ -262,7 +262,7 @@ bool check_arguments(ResidualAddNormBackward& args, const ArgumentChecks& checks
   return has_rows;
 }
 
-// Checks the valid columns of both passes of the cross-entropy.
+// Checks the valid columns and lengths of either pass of the cross-entropy.
 template <class Arguments>
 void check_valid_columns(const ArgumentChecks& checks, Arguments& args, std::int64_t rows, std::int64_t columns) {
   checks.require(args.vocab_begin >= 0, "vocab_begin is not negative");

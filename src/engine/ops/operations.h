@@ -1,6 +1,6 @@
 // Every operation: its arguments, a struct each (those of linear layers in linear_operations.h), and one list at the
 // end of this file. The list makes the members of Backend (ops/backend.h) and of all back ends, the names that
-// observers hear, and the trials of the tests.
+// observers get, and the trials of the tests.
 //
 // Conventions: views are contiguous unless said otherwise. "rows" means the product of all axes but the last.
 // Activation gradients overwrite their output, parameter gradients overwrite or, with `accumulate`, add. An output
@@ -64,8 +64,7 @@ struct Dropout {
 
 // Norms over the last axis. Layer norm (Ba, Kiros and Hinton, arXiv 1607.06450): y = (x - mean) * rstd * gamma + beta.
 // RMS norm (Zhang and Sennrich, arXiv 1910.07467), which has neither mean nor beta: y = x * rstd * gamma, with rstd =
-// 1 / sqrt(mean of x^2 + epsilon). norm_forward() writes mean and rstd; norm_apply() makes y again from those that are
-// there.
+// 1 / sqrt(mean of x^2 + epsilon). norm_forward() writes mean and rstd; norm_apply() reads them and computes y again.
 struct NormForward {
   TensorRef y;     // [.., hidden]
   TensorRef mean;  // A [rows]; null: RMS norm
@@ -109,7 +108,7 @@ struct DropoutBackward {
   Dropout dropout;
 };
 
-// The gradients of both in one pass over memory: that of the branch is made of norm.dx as it is stored.
+// The gradients of ResidualAddNorm in one pass over memory. The branch's is computed from norm.dx as stored.
 struct ResidualAddNormBackward {
   NormBackward norm;
   DropoutBackward add;  // dsum is norm.dx
@@ -129,7 +128,8 @@ struct ResidualAddNormBackward {
 // log_sum_exp become 0. Padded rows of q, k and v are not used, whatever they hold. Padding takes next to no time.
 //
 // Documents that share a sequence do not see one another (causal only): query i of sequence b sees keys from
-// first_keys[b][i] on, which never falls with i; 0 <= first_keys[b][i] <= S_k - S_q + i.
+// first_keys[b][i] on, which never falls with i; 0 <= first_keys[b][i] <= S_k - S_q + i. Tiles of keys that no query of
+// a block sees are not computed, so many documents take less time than one of their length.
 struct AttentionForward {
   TensorRef out;          // [B, S_q, H, D]
   TensorRef log_sum_exp;  // A [B, H, S_q], natural logarithm of the scaled scores' sum of exponentials
@@ -161,7 +161,7 @@ struct AttentionBackward {
 // a captured call (Backend::replay) stays right while the caches grow. With n = lengths[b]: rows n .. n + T - 1 of both
 // caches of sequence b become its k and v, then query t sees cached rows 0 .. n + t. There must be room: 0 <= n,
 // n + T <= S. With a window, query t sees the last `window` of these rows alone. A sequence's result does not depend on
-// the others. Views may be strided as in AttentionForward, whose rounding and shared key heads this has, too.
+// the others. Strides, rounding and shared key heads are as in AttentionForward.
 struct CachedAttention {
   TensorRef out, q;         // [B, T, H, D]
   TensorRef k, v;           // [B, T, G, D]
@@ -188,10 +188,10 @@ struct Rotary {
   bool inverse = false;
 };
 
-// y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). Rows of ids outside [vocab_begin, vocab_begin
-// + V) contribute zero for the token part (a vocabulary split over ranks, which add up their parts and then the
-// positions: without `positions` that term is zero). With position_ids, positions[position_ids[b,t]] is added instead;
-// each is in [0, max positions).
+// y[b,t,:] = dropout(tokens[ids[b,t]] + positions[first_position + t]). An id outside [vocab_begin, vocab_begin + V)
+// takes zero for the first term, since the vocabulary may be split over ranks, whose results are added up. Without
+// `positions` the second term is zero: only one of the ranks adds it. With position_ids it is
+// positions[position_ids[b,t]]; each is in [0, max positions).
 struct EmbeddingForward {
   TensorRef y;          // [batch, tokens, hidden]
   TensorRef ids;        // i32 [batch, tokens]
@@ -215,8 +215,8 @@ struct EmbeddingBackward {
 
 // Softmax statistics of the columns held here, for a cross-entropy that never gathers the logits (Megatron section 3).
 // Columns at or beyond valid_columns (counted from the first one held here) are padding: left out of the softmax, their
-// gradient is zero. Where all are, max is -infinity and sum 0. With `lengths`, rows are of B sequences that follow one
-// another, T / B of each, and columns at or beyond a sequence's length are padding of its rows, too.
+// gradient is zero. In a row of padding alone, max is -infinity and sum 0. With `lengths`, the rows are those of B
+// sequences, T / B each, and columns at or beyond a sequence's length are padding of its rows, too.
 struct CrossEntropyPartials {
   // A [T]: row maximum, sum of exp(logit - max), logit of the target (0 if not here)
   TensorRef max, sum, target_logit;
@@ -255,8 +255,8 @@ struct CrossEntropyBackward {
   std::int64_t vocab_begin = 0, valid_columns = 0;
 };
 
-// Indices of a flat part's elements in the whole tensor: runs of `run` elements, one every `whole_run` elements of the
-// whole, at `offset` in them. Element 0 is number `first` in the runs.
+// Indices, in the whole tensor, of the elements of a flat part. The part is made of runs of `run` elements; run r lies
+// at r * whole_run + offset in the whole. Element 0 of the part is element `first` of the runs.
 struct ElementIndices {
   std::int64_t first = 0, run = std::numeric_limits<std::int64_t>::max(), whole_run = 0, offset = 0;
 
@@ -267,13 +267,13 @@ struct ElementIndices {
 };
 
 // One AdamW update (Loshchilov and Hutter) of several parameters: decoupled decay, bias correction by the powers given.
-// In mixed precision the layers read `working`, and `value`, which only AdamW reads, makes it a master: of C = fp16 it
-// is the master, of C = bf16 the remainders of the masters that `working` is nearest to (split_float).
+// In mixed precision the layers read `working`, and only AdamW reads `value`: with C = fp16 it is the master, with C =
+// bf16 the remainder that makes `working` the master again (split_float).
 struct AdamWParameter {
   TensorRef value;             // A, or remainders: u16
   TensorRef gradient;          // A
-  TensorRef moment1, moment2;  // A, or of all parameters bf16: then rounded by chance (bf16_by_chance)
-  TensorRef working;           // C, of all parameters or of none
+  TensorRef moment1, moment2;  // A, or in all parameters bf16, rounded stochastically (bf16_by_chance)
+  TensorRef working;           // C; all parameters have one, or none has
   double weight_decay = 0;
   // Rounding of bf16 moments: element e of the whole tensor takes word e % 4 of block e / 4 of this stream, its lower
   // half for moment1 and its upper half for moment2.
@@ -326,8 +326,8 @@ struct Tally {
   bool operator==(const Tally&) const = default;
 };
 
-// X(result, operation, parameters...): what has no struct, works on views of any floating dtype, and Backend declares
-// itself. do_fill() also serves fill_zero().
+// X(result, operation, parameters...): operations on memory, which have no struct and take views of any floating dtype.
+// Backend declares and checks their public members one by one. do_fill() also serves fill_zero().
 #define TERATRON_MEMORY_OPERATIONS(X)                                                             \
   X(void, upload, const TensorRef&, const void*)                                                  \
   X(void, download, void*, const TensorRef&)                                                      \

@@ -1,4 +1,4 @@
-// Choosing a kernel by what memory holds: once per operation, together with the instruction set.
+// Chooses a kernel by the type that memory holds: once per operation, together with the instruction set.
 #pragma once
 
 #include "base/float_types.h"

@@ -8,9 +8,9 @@
 namespace teratron {
 
 struct ValidColumns {
-  std::int64_t most;                      // of any row
+  std::int64_t most;                      // columns of any row
   const std::int32_t* lengths = nullptr;  // of sequences, one after the other; null: every row has `most`
-  std::int64_t rows_each = 1;             // of a sequence
+  std::int64_t rows_each = 1;             // rows of a sequence
 
   // `args` are checked arguments of cross_entropy_partials() or cross_entropy_backward().
   template <class Arguments>

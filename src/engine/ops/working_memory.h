@@ -1,6 +1,6 @@
-// Working memory of back ends, which plans compute from the shapes of a rank's operations, without a back end. That of
-// a CPU's threads is packed panels, tiles and sums of blocks; it grows in the first step and is kept
-// (ops/cpu/scratch.h). A GPU's is what operations pass between their kernels, and is taken before
+// Working memory of back ends, planned from the shapes of a rank's operations, without a back end. A CPU's threads keep
+// packed panels, tiles and sums of blocks, in memory that grows in the first step (ops/cpu/scratch.h). A GPU's
+// operations pass results between their kernels, in memory that is taken before the first step
 // (Backend::reserve_scratch).
 #pragma once
 
@@ -28,21 +28,21 @@ struct WorkShapes {
   std::int64_t attention_rows = 0;               // rows of all heads of a call
   std::int64_t activated_columns = 0;            // of a row in a linear layer's activation
   std::int64_t largest_parameter = 0;            // elements in one sum of squares
-  std::int64_t parameters = 0;                   // of which the squares are summed together
+  std::int64_t parameters = 0;                   // whose squares are summed in one call
   bool has_backward = false;
   bool has_tiles = false;     // the products are of weights in tiles, in whole numbers
-  std::int64_t low_rank = 0;  // the largest of low-rank products that are added to the others
+  std::int64_t low_rank = 0;  // largest rank of the low-rank products that are added to the others; 0: none
 };
 
-// Upper bound of the bytes that `threads` threads of a rank take, on this kind of processor. Where threads never all
-// worked at once, less is taken.
+// Upper bound of the bytes that `threads` threads of a rank take, on this kind of processor. A thread that never worked
+// takes none.
 std::int64_t cpu_working_bytes(const WorkShapes& work, const CpuOptions& options, int threads);
 
-// How long a packed weight is of use: for a step, which packs it anew, or for all calls, so that packing costs nothing.
+// How long a packed weight is used: for one step, whose time includes packing it, or for all calls of a program.
 enum class PackedFor { kStep, kAllCalls };
 
-// Bytes of a weight [outputs, inputs] that is packed for one of its products (Backend::pack_weight), of which none has
-// more rows. 0: such products read the weight where it is.
+// Bytes of a weight [outputs, inputs] that is packed for one of its products (Backend::pack_weight), whose calls have
+// at most product.rows rows. 0: such calls are faster with the weight as it is.
 std::int64_t packed_weight_bytes(const WorkShapes::Product& product, WeightProduct use, const CpuOptions& options,
                                  PackedFor time = PackedFor::kStep);
 

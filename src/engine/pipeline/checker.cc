@@ -72,7 +72,7 @@ void add_count_faults(const Schedule& schedule, int stage, Action action, const 
   } else {
     add_fault(Pass::kBackward, of(Pass::kBackward));
   }
-  // One at each end, none elsewhere.
+  // Passes of the vocabulary belong to one end of the model each, and to no other cell.
   const bool at_begin = action.chunk == 0, at_end = action.chunk + 1 == schedule.virtual_stages;
   for (const auto& [pass, is_end] :
        {std::pair{Pass::kEmbedding, at_begin}, {Pass::kHead, at_end}, {Pass::kEmbeddingBackward, at_begin}}) {
@@ -118,7 +118,7 @@ std::string text_of(const Schedule& schedule, const Event& event) {
   return std::string(kWords[static_cast<std::size_t>(event.outcome)]) + indices;
 }
 
-// Whether an action comes after the results of its own stage that it needs.
+// Actions that come before a result of their own stage that they need.
 Lines order_faults(const Schedule& schedule) {
   Lines faults;
   std::vector<char> happened(events(schedule), 0);
@@ -224,7 +224,7 @@ Lines memory_faults(const Schedule& schedule, std::int64_t most_slices) {
 std::vector<std::string> schedule_faults(const Schedule& schedule, std::optional<std::int64_t> most_slices) {
   Lines faults = size_faults(schedule);
   if (faults.empty()) faults = completeness_faults(schedule);
-  if (!faults.empty()) return faults;  // what follows takes lists that are whole
+  if (!faults.empty()) return faults;  // the other checks take complete lists
   for (const auto& more : {order_faults(schedule), deadlock_faults(schedule), channel_faults(schedule)}) {
     faults.insert(faults.end(), more.begin(), more.end());
   }

@@ -13,7 +13,7 @@
 namespace teratron::pipeline {
 namespace {
 
-// Without any weight gradients.
+// The schedule without weight gradients: every backward becomes its input's part.
 Schedule input_gradients_only(Schedule schedule) {
   for (std::vector<Action>& list : schedule.actions) {
     std::erase_if(list, [](const Action& action) { return action.pass == Pass::kBackwardWeight; });
@@ -24,7 +24,7 @@ Schedule input_gradients_only(Schedule schedule) {
   return schedule;
 }
 
-// Works the stages through a schedule in the order of time, as they would.
+// Runs the stages through a schedule in the order of simulated time, deferring weight gradients on the way.
 class Deferral {
  public:
   Deferral(const Schedule& schedule, const Costs& costs, std::int64_t most_slices)
@@ -56,11 +56,11 @@ class Deferral {
 
   double arrival(int stage) { return has_next(stage) ? times_.arrival(stage, next_of(stage)) : EventTimes::kNotYet; }
 
-  // Time at which the stage can run an action. No later choice of another stage changes the results that are there
-  // then.
+  // Time at which the stage can run its next action, or a deferred one. What other stages do later cannot change which
+  // results have arrived by then.
   double start(int stage) { return std::max(at(stage).clock, at(stage).deferred.empty() ? arrival(stage) : 0); }
 
-  // The stage that can start first; none when all are done or wait for ever.
+  // The stage that can start first; none when all are done or wait forever.
   std::optional<int> earliest() {
     std::optional<int> best;
     double best_start = EventTimes::kNotYet;

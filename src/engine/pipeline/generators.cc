@@ -40,8 +40,8 @@ struct Numbered {
   Action action;
 };
 
-// A stage runs its forwards in one order and its backwards in another, the same on all stages. Schedules differ in how
-// many forwards the former is ahead.
+// Orders of the forwards and of the backwards, the same on all stages. Schedules differ in how many forwards a stage
+// runs ahead of its backwards.
 struct Orders {
   std::vector<Numbered> forward, backward;
 };
@@ -73,7 +73,8 @@ Orders orders_of(const ScheduleSize& size) {
   return orders;
 }
 
-// Forwards that must be ahead of the backwards where no stage is waited for: on the last one.
+// Forwards that the last stage must run ahead of its backwards. It is the stage that needs the fewest, since it waits
+// for no gradient of another stage.
 std::size_t least_lead(const ScheduleSize& size, const Orders& orders) {
   const auto place_of = [&](const Action& action) {
     const auto whole = [](int value) { return static_cast<std::size_t>(value); };
@@ -122,7 +123,7 @@ bool can_run(const ScheduleTraits& traits, const ScheduleSize& size) {
   return (size.slices == 1 || traits.takes_slices) && traits.has_cells(size.virtual_stages);
 }
 
-// "a, b or c": kinds to which so many slices and cells belong.
+// "a, b or c": the kinds that can have this number of slices and cells.
 std::string kinds_for(const ScheduleSize& size) {
   std::vector<std::string> names;
   for (const ScheduleKind kind : kScheduleKinds) {

@@ -9,7 +9,8 @@ namespace teratron::pipeline {
 
 namespace {
 
-// Tokens are added up as integers and divided by `whole` at the end, so that whole micro-batches are whole numbers.
+// Peaks in units of `tokens` tokens. Tokens are added up as integers and divided at the end, so that whole
+// micro-batches give whole numbers.
 template <class TokensOf>
 std::vector<MemoryPeak> peaks_of(const Schedule& schedule, const TokensOf& tokens_of, std::int64_t tokens) {
   const double whole = static_cast<double>(tokens) * schedule.virtual_stages;

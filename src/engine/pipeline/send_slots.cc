@@ -8,7 +8,7 @@
 namespace teratron::pipeline {
 namespace {
 
-// Where a result is received: an index in a stage's list.
+// The action that receives a result, as an index in its stage's list.
 struct Receipt {
   int stage = 0;
   std::size_t index = 0;
@@ -40,8 +40,9 @@ class BoundedPlay {
   }
 
  private:
-  // By index in a stage's list: how many forwards that send, and how many input gradients, come before it; and by these
-  // counts, the stage that receives them (none receives the gradients of the first cell).
+  // forwards_before and backwards_before, by index in a stage's list: how many sending forwards, and how many input
+  // gradients, come before that action. forwards and backwards, by that count: where the result is received; none for
+  // the gradients of the first cell.
   struct Stage {
     std::vector<std::size_t> forwards_before, backwards_before;
     std::vector<Receipt> forwards;

@@ -8,7 +8,7 @@
 namespace teratron::pipeline {
 namespace {
 
-// A unit's four passes in their order, each through all stages.
+// One of a unit's four passes, through all stages.
 struct Run {
   Pass pass;
   int chunk;
@@ -20,7 +20,8 @@ struct Run {
 };
 using Block = std::array<Run, 4>;
 
-// Gives the runs their starts: as soon as the run before is done, at times at which no stage does anything else.
+// Chooses when the runs start: as soon as the run before has ended and, with a unit every kVInterval, no stage has two
+// things to do at a time.
 Block building_block(const VSteps& steps, int stages) {
   Block block = {Run{Pass::kForward, 0, true, steps.forward_down}, Run{Pass::kForward, 1, false, steps.forward_up},
                  Run{Pass::kBackward, 1, true, steps.backward_down}, Run{Pass::kBackward, 0, false, steps.backward_up}};

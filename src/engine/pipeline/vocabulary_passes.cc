@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kRounding = 1e-9;  // of sums of times, relative
 
-// Works the stages through a schedule from head to head.
+// Runs the stages through a schedule from one head to the next and inserts the joint passes.
 class Insertion {
  public:
   Insertion(const Schedule& schedule, const Costs& costs)
@@ -64,7 +64,7 @@ class Insertion {
   const std::vector<Action>& list(int stage) const { return source_.actions[static_cast<std::size_t>(stage)]; }
   bool has_next(int stage) { return at(stage).next < list(stage).size(); }
 
-  // Marks an action, those before it on its stage, and all that these need.
+  // Marks as required an action, the actions before it on its stage, and all actions that these need.
   void require(const Place& place) {
     std::vector<Place> open = {place};
     while (!open.empty()) {
@@ -109,8 +109,9 @@ class Insertion {
     for (const Stage& stage : stages_) check(stage.next >= stage.required, "a schedule fit to run comes to its heads");
   }
 
-  // Actions that the next head, possible from `ready` on, does not wait for, as long as they delay it less than the
-  // stage would wait without them. One whose input is yet to come must not delay it at all: the stage would wait now.
+  // Runs actions that the next head does not need. `ready`: when that head can begin. An action runs if it ends by
+  // then, or if it delays the head by less than the stage would otherwise wait. An action whose input has not arrived
+  // yet must not delay the head at all, since the stage would wait for that input first.
   void run_others(double ready) {
     std::vector<bool> is_done(stages_.size(), false);
     std::vector<double> starts(stages_.size());  // of the next actions; kNotYet: of none
@@ -136,11 +137,11 @@ class Insertion {
       }
     }
   }
-  // When a stage's next action can begin; kNotYet where it has none, or waits for what has not begun.
+  // When a stage's next action can begin; kNotYet where it has none, or needs a result of an action that has not run.
   double start(int stage) { return has_next(stage) ? std::max(at(stage).clock, arrival(stage)) : EventTimes::kNotYet; }
 
-  // The head of `forward`, which all stages come to; before the actions since the last one the look-ups that these
-  // need, after it those look-ups' backwards that can be.
+  // Adds the head of `forward` to all stages. The look-ups that actions since the last head need go before those
+  // actions; the look-ups' backwards that have become possible go after this head.
   void add_head(const Action& forward) {
     double begin = 0, time = 0;
     for (int stage = 0; stage < source_.stages; ++stage) {

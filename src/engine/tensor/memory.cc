@@ -23,9 +23,9 @@ struct Placed {
   bool operator<(const Placed& other) const { return offset < other.offset; }
 };
 
-// Blocks that have their offsets. A pipeline's steps have thousands of blocks, most of which live for a short while,
-// and each is asked about nearly in the order of time: so the ones that live near the last that was asked about stay at
-// hand.
+// Blocks that have their offsets, sorted so that the next offset is found quickly. A pipeline's steps have thousands of
+// blocks. Most live for a short while, and they are placed nearly in the order of time, so blocks that live near the
+// last one placed are kept in a list of their own, near_.
 class PlacedBlocks {
  public:
   explicit PlacedBlocks(int moments) : run_(moments / kRuns + 1), begin_in_(kRuns) {}
@@ -36,7 +36,7 @@ class PlacedBlocks {
     if (is_near(block)) near_.insert(std::upper_bound(near_.begin(), near_.end(), block), block);
   }
 
-  // The lowest offset at which a block of so many bytes meets none of them.
+  // The lowest offset at which `bytes` bytes overlap no block that lives at the same time as `block`.
   std::int64_t lowest_offset(const Placed& block, std::int64_t bytes) {
     move_to(run_of(block.first), run_of(block.last));
     std::int64_t offset = 0;
@@ -49,13 +49,13 @@ class PlacedBlocks {
   }
 
  private:
-  static constexpr int kRuns = 256;              // of moments
-  static constexpr std::size_t kRunsAtHand = 2;  // before and after those that a block lives in
+  static constexpr int kRuns = 256;              // of consecutive moments
+  static constexpr std::size_t kRunsAtHand = 2;  // kept in near_ before and after those that a block lives in
 
   std::size_t run_of(int moment) const { return static_cast<std::size_t>(std::clamp(moment / run_, 0, kRuns - 1)); }
   bool is_near(const Placed& block) const { return run_of(block.first) < end_ && run_of(block.last) >= begin_; }
 
-  // Has the blocks at hand that live in the runs from `first` to `last`, and maybe others.
+  // Makes near_ hold all blocks that live in the runs from `first` to `last`; it may hold others too.
   void move_to(std::size_t first, std::size_t last) {
     if (first < begin_) {  // back in time
       begin_ = first;
@@ -83,10 +83,10 @@ class PlacedBlocks {
     return all_;
   }
 
-  const int run_;                              // moments
-  std::vector<std::vector<Placed>> begin_in_;  // by run
-  std::vector<Placed> all_, near_;             // near_: that live in the runs from begin_ up to end_, by their offsets
-  std::size_t begin_ = 0, end_ = 0, sorted_ = 0;  // sorted_: so many of all_ are in the order of their offsets
+  const int run_;                                 // moments of a run
+  std::vector<std::vector<Placed>> begin_in_;     // by run
+  std::vector<Placed> all_, near_;                // near_: those of the runs from begin_ up to end_, by offset
+  std::size_t begin_ = 0, end_ = 0, sorted_ = 0;  // sorted_: how many of all_ are in order of offset
 };
 
 }  // namespace
@@ -151,7 +151,7 @@ void Arena::plan() {
   planned_ = true;
   std::vector<std::size_t> order(entries_.size());
   std::iota(order.begin(), order.end(), 0);
-  // Longest life first keeps what is always there at the bottom; then the largest, which are hardest to place.
+  // Blocks that live forever come first and lie at the bottom; then the largest, which are hardest to place.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const auto& x = entries_[a];
     const auto& y = entries_[b];

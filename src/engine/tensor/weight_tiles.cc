@@ -17,15 +17,15 @@ F16 q8_step(float largest) {
   return step;
 }
 
-// The whole number nearest to `steps`, from `least` to `most`; not finite: one of them. Added to 1.5 * 2^23, a number
-// loses what is not whole, which takes less time than a call of the library.
+// The whole number nearest to `steps`, clamped to `least` .. `most`; for a value that is not finite, one of the two.
+// Adding 1.5 * 2^23 rounds away the fraction, which is faster than a call of the library.
 float nearest(float steps, float least, float most) {
   constexpr float kWhole = 0x1.8p23F;
   const float above = steps > least ? steps : least, between = above < most ? above : most;
   return (between + kWhole) - kWhole;
 }
 
-// Whole numbers of 4 bits, not yet stored, and what they are worth.
+// Whole numbers of 4 bits, not yet stored, and how well they represent the values.
 struct Q4Trial {
   std::array<float, kTileColumns> steps;
   float products = 0, squares = 0;  // of the whole numbers with the values, and with themselves

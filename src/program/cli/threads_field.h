@@ -9,7 +9,7 @@
 
 namespace teratron {
 
-// `more`: what the help says of it besides.
+// `more`: text that the help adds.
 inline void add_threads_field(FieldList& list, std::int64_t& threads, const std::string& more = "") {
   constexpr std::int64_t kMostThreads = 4096;  // as of ranks (settings/layout_settings.cc)
   list.add("threads", &threads, "N", "0: one per core" + more).between(0, kMostThreads);

@@ -1,4 +1,4 @@
-// A page that stands alone: one HTML file, light or dark as the reader's system, which asks no network.
+// A page that stands alone: one HTML file, light or dark as the reader's system, which makes no network request.
 #pragma once
 
 #include <string>
@@ -39,10 +39,10 @@ class HtmlPage {
   std::vector<Section> sections_;
 };
 
-// Text of JSON as a <script> may hold it, without the character that could end it.
+// Text of JSON for a <script>, without the character that could end that.
 std::string within_script(std::string json);
 
-// The beginning of every page, by which an earlier one is known.
+// Beginning of every page, by which an earlier page is recognised.
 inline constexpr std::string_view kPageBeginning = "<!doctype html>\n<!-- teratron -->";
 
 }  // namespace teratron

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rows of timelines, of which steps on more copies of a model have the same: each is in the page once.
+// Rows of timelines. Steps with more copies of a model have the same rows, so the page holds equal rows once.
 class TimelineRows {
  public:
   std::size_t number_of(const std::vector<std::string>& rows) {

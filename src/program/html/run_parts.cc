@@ -67,7 +67,7 @@ void add_chart(std::vector<svg::CurveChart>& charts, const std::vector<RunRecord
   if (shows) charts.push_back(std::move(chart));
 }
 
-// Chart of what the fullest rank held, beside its plan, which lies flat: it shows though nothing varies.
+// Chart of the fullest rank's memory beside its plan. It is shown even where nothing varies.
 void add_memory_chart(std::vector<svg::CurveChart>& charts, const std::vector<RunRecord>& runs) {
   constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
   double most = 0;
@@ -93,7 +93,7 @@ void add_memory_chart(std::vector<svg::CurveChart>& charts, const std::vector<Ru
   if (most > 0) charts.push_back(std::move(chart));
 }
 
-// Layers of every cell, as --pipeline-layout says it, or evenly.
+// Layers of every cell, by --pipeline-layout or evenly.
 std::vector<std::int64_t> layers_of_cells(const RunRecord& run, std::int64_t cells) {
   const std::int64_t layers = run.last ? run.last->model.num_layers : run.count("num_layers", 0);
   std::vector<std::int64_t> of_cells;

@@ -10,7 +10,7 @@
 
 namespace teratron {
 
-// A whole number of a log, which may say anything, for people.
+// Whole number of a log, for people; a log may hold any value.
 std::string readable_whole(double value);
 
 // Charts of every number of the logs that varies, losses first; a curve a run.
@@ -19,7 +19,7 @@ void add_curves(HtmlPage& page, const std::vector<RunRecord>& runs);
 // Ranks of one copy of the model: a column a stage with its layers, a row a tensor rank.
 void add_layout(HtmlPage& page, const RunRecord& run, bool with_name);
 
-// Sizes of the corpora, where their files are still there, and how much of them was read.
+// Sizes of the corpora whose files are still there, and how much of them was read.
 void add_data(HtmlPage& page, const std::vector<RunRecord>& runs);
 
 // Numbers of evaluations; those of the Megatron-LM paper beside its own (section 5.3 of arXiv 1909.08053).

@@ -67,7 +67,7 @@ void read_settings(const fs::path& file, RunRecord& run) {
   for (auto& line : lines) run.settings.push_back(std::move(line.second));
 }
 
-// Settings that follow from others where they are not given. A checkpoint records them as they were in effect.
+// Settings that follow from others unless they are given. A checkpoint records the values that were in effect.
 constexpr std::array kFollowing = {
     "vocab_size",        "max_position_embeddings", "ffn_hidden_size", "num_query_groups",
     "global_batch_size", "lr_decay_iters",          "split_order",     "split_seed"};

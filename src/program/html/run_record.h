@@ -32,8 +32,8 @@ struct RunRecord {
   std::filesystem::path folder;
   std::string name;                           // of the folder; see name_apart()
   std::map<std::string, svg::Points> curves;  // numbers of the log by name, over updates: "loss", "validation_loss"
-  // Settings of config.toml, in its order: "lr", "0.003"; those that follow from others as the current checkpoint has
-  // them.
+  // Settings of config.toml, in its order: "lr", "0.003". Settings that follow from others have the current
+  // checkpoint's values.
   std::vector<std::pair<std::string, std::string>> settings;
   std::vector<std::filesystem::path> data;  // its corpora, --data-path
   std::vector<RunSample> samples;

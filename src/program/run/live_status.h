@@ -1,4 +1,4 @@
-// State of a run that lives, for `teratron top` (telemetry/live_file.h). Two sources meet here: the watch of the ranks
+// State of a living run, for `teratron top` (telemetry/live_file.h), from two sources: the watch of the ranks
 // (comm/watch.h) and the observer of the updates.
 #pragma once
 
@@ -29,11 +29,11 @@ class RankBoard {
 // Writes the file once a second, on a thread of its own: a folder that hangs delays neither updates nor heartbeats.
 class LiveStatus final : public TrainingObserver {
  public:
-  // `start`: host, iterations done, and all. The folder is held by this run.
+  // `start`: the state at the start, with the host and the iterations done. This run holds the folder.
   LiveStatus(const RankBoard& board, std::filesystem::path folder, LiveRun start);
   LiveStatus(const LiveStatus&) = delete;
   LiveStatus& operator=(const LiveStatus&) = delete;
-  ~LiveStatus() override;  // leaves the file, unless the run ended in good order
+  ~LiveStatus() override;  // leaves the file if the run did not end in good order
 
   void iteration(const IterationReport& report) override;
   void end_in_order() { ended_in_order_ = true; }
@@ -44,7 +44,7 @@ class LiveStatus final : public TrainingObserver {
 
   const RankBoard& board_;
   const std::filesystem::path folder_;
-  mutable std::mutex mutex_;  // over what follows
+  mutable std::mutex mutex_;  // guards the members below
   LiveRun run_;
   std::deque<IterationReport> recent_;
   bool ended_in_order_ = false;

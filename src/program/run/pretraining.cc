@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kLongRound = 60;  // seconds of measuring after which no slicing is measured once more
 
-// The ranks of the run as devices of a cluster, whose memory counts and whose speed is measured.
+// The ranks of the run as devices of a cluster. Only their memory matters: their times are measured.
 Cluster ranks_at_hand(const Rank& rank, Backend& backend) {
   constexpr double kUnlimited = 1e18;
   const std::optional<std::int64_t> room = room_of_rank(backend, rank.world, rank.ranks_in_this_process());
@@ -29,7 +29,7 @@ Cluster ranks_at_hand(const Rank& rank, Backend& backend) {
   return cluster;
 }
 
-// EnvironmentError: no pipeline fits into the memory that the machine has left, as where a given one does not.
+// EnvironmentError, as for a given pipeline: none fits into the memory that the machine has left.
 plan::SearchResult choice_for_this_machine(const plan::PlanRequest& request) {
   try {
     return plan::choose_pipeline(request);
@@ -38,16 +38,16 @@ plan::SearchResult choice_for_this_machine(const plan::PlanRequest& request) {
   }
 }
 
-// Whether the start asks for a choice of --schedule auto or --pipeline-layout auto, and there is one: among several
-// stages of a model that continues text.
+// Whether --schedule auto or --pipeline-layout auto is given and leaves a choice: with several stages, of a model that
+// continues text.
 bool chooses_pipeline(const TrainStart& start) {
   return start.given.chooses() && start.config.layout.pipeline_parallel > 1 &&
          start.config.model.config.family().continues_text;
 }
 
-// The configuration with the pipeline that is chosen, by measured times of the ranks and the memory that they have, in
-// place of what was not given; a checkpoint records it as if it had been given. Every rank calls it and gets the same;
-// the first one reports it. EnvironmentError: nothing fits.
+// The configuration with a pipeline chosen by the ranks' measured times and their memory, except for the given parts. A
+// checkpoint records it as if it had been given. Every rank calls it and gets the same; the first one reports it.
+// EnvironmentError: nothing fits.
 TrainConfig with_chosen_pipeline(const TrainStart& start, std::int64_t vocab_size, const slicing::Profile& profile,
                                  const Rank& rank, Backend& backend) {
   GivenPipeline given = start.given;

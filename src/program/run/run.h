@@ -26,8 +26,8 @@ struct RunSetup {
   HasFlag has_flag = {};                       // flags of a command that lacks some of train's, for advice
 };
 
-// Folder, made with those above it if missing. What it made is removed at its end where nothing lies there. UserError,
-// EnvironmentError: as make_folders().
+// Folder, made with those above it if missing. Its destructor removes the folders that it made and that are empty.
+// UserError, EnvironmentError: as make_folders().
 class MadeFolders {
  public:
   explicit MadeFolders(const std::filesystem::path& folder);
@@ -78,7 +78,7 @@ class Run {
   const RunSetup setup_;
   std::optional<HeldSaveFolder> save_folder_;  // of the first rank, as long as observers write there
   std::optional<MadeFolders> trace_folders_;
-  bool writes_trace_ = false;  // of the first rank, once there is something to do
+  bool writes_trace_ = false;  // of the first rank, once updates are left to do
   Trainer trainer_;
   ObserverList observers_;
 };

@@ -34,7 +34,7 @@ class RunLaunch {
   EndSignals& end_signals() { return end_signals_; }
   const RankBoard& board() const { return *board_; }
 
-  // Whether this rank's result is the one that its process keeps.
+  // Whether this rank's result is its process's.
   static bool speaks_for_process(const Rank& rank) {
     return rank.is_first() || rank.environment.kind != RankKind::kThreads;
   }

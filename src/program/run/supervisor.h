@@ -8,9 +8,9 @@
 //
 // Two starts in a row that die before their first update are the last: a third would, too.
 //
-// The child has a process group of its own and nothing to read from a terminal. Signals that ask for an end are passed
-// on to it, and make its end the last one; those of a terminal's keys go to its whole group, Ctrl-Z too. A child whose
-// supervisor is gone gets SIGTERM.
+// The child has a process group of its own and does not read from a terminal. The supervisor passes on signals that ask
+// for an end, and starts no child after them. Signals of a terminal's keys, Ctrl-Z too, go to the child's whole group.
+// If the supervisor is gone, the child gets SIGTERM.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace teratron {
 
 struct Supervision {
   std::int64_t restarts = 0;       // at most
-  std::filesystem::path save;      // where checkpoints and metrics.jsonl of the run come to be
+  std::filesystem::path save;      // folder of the run's checkpoints and metrics.jsonl
   std::vector<std::string> start;  // program and arguments of the first start
-  // Arguments that lead a start to the checkpoint in `save`.
+  // Arguments that make a start resume from `save`.
   std::vector<std::string> resume;
   double exit_minutes = 0;                           // of --exit-duration-in-mins, from the first start on; 0: no limit
   std::function<void(const std::string& line)> say;  // for people

@@ -34,7 +34,7 @@ struct CorpusLossOptions {
 CorpusLoss corpus_loss(LanguageModel& model, const IndexedDataset& dataset, const CorpusPart& part,
                        const CorpusPart& training, const Tokenizer* tokenizer, const CorpusLossOptions& options);
 
-// The following two score an epoch of samples, each once, as training weighs them. The model takes samples of this
+// The following two score every sample of an epoch once, with training's weights. The model takes samples of their
 // length. Every rank of the mesh calls them; data-parallel ranks share the samples, and all get the same result.
 // UserError: a loss is not finite.
 

@@ -53,7 +53,7 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
                     std::int64_t count) {
   const auto divide = [](std::vector<float>& weights, double total, std::int64_t begin, std::int64_t end) {
     if (weights.empty()) return;
-    // Where nothing weighs anything, there is nothing to divide.
+    // A total of 0 is that of a batch without targets.
     std::transform(weights.begin() + begin, weights.begin() + end, weights.begin() + begin, [total](float weight) {
       return total > 0 ? static_cast<float>(static_cast<double>(weight) / total) : 0;
     });

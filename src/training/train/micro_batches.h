@@ -12,7 +12,7 @@
 
 namespace teratron {
 
-// The totals of a batch's weights become 1: those of samples first .. first + count - 1 are divided by them.
+// Divides the weights of samples first .. first + count - 1 by the totals of their batch, whose weights so add up to 1.
 void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std::int64_t tokens, std::int64_t first,
                     std::int64_t count);
 
@@ -20,13 +20,14 @@ void divide_weights(SampleBatch& batch, const Samples::TotalWeights& totals, std
 // a micro-batch need little padding. Empty if `lengths` is.
 std::vector<std::int64_t> order_of_lengths(const std::vector<std::int32_t>& lengths);
 
-// The slices of an executor whose micro-batches say how they are cut (MicroBatch::slice_tokens); nullopt: they do not.
+// The slices of an executor whose micro-batches have cuts of their own (MicroBatch::slice_tokens); nullopt: they have
+// not.
 std::optional<slicing::DocumentSlices> slices_by_documents(Executor& executor);
 
 // Cuts micro-batches out of batches of samples of so many tokens. Where all samples of a micro-batch are shorter, the
 // padding after the longest one is cut off: it would be computed for nothing. Losses and gradients stay the same but
 // for rounding, with dropout too, since masks go by the token positions in the uncut samples.
-// Micro-batches that say how they are cut are cut by their documents.
+// Slices, where each micro-batch has its own, are cut by its documents.
 class MicroBatchCutter {
  public:
   MicroBatchCutter(Executor& executor, std::int64_t tokens);

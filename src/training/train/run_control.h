@@ -15,7 +15,7 @@
 
 namespace teratron {
 
-// The world outside of a run.
+// Signals and clocks of a run. Tests replace them.
 struct RunControl {
   std::function<int()> signal = [] { return 0; };       // one of kEndSignals that came to this process; 0: none
   std::function<double()> seconds = monotonic_seconds;  // the first rank's count

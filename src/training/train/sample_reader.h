@@ -16,8 +16,9 @@ class CorpusFailure : public EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
-// Reads samples. Unreadable ones are replaced by token 0, and fault() says why from then on. No update may be
-// applied then; it is finished, so that no rank waits for another, and all end after it. The fault is this rank's own.
+// Reads samples. Unreadable ones are replaced by token 0, and fault() is the reason from then on. That update is
+// finished, so that no rank waits for another, but not applied, and all ranks end after it. The fault is this rank's
+// own.
 class SampleReader {
  public:
   // As Samples::read.

@@ -9,11 +9,11 @@
 
 namespace teratron {
 
-// UserError where it holds another run's checkpoints than those of --load. Changes nothing.
+// UserError: the folder holds checkpoints of another run than that of --load. Changes nothing.
 void check_save_folder(const TrainConfig& config);
 
-// Once it is certain that the run goes on after `iteration` updates: checkpoints after those that lie in its folder are
-// set aside, and config.toml is written. Returns where the former are now. EnvironmentError.
+// Sets aside the checkpoints in the run's folder that come after `iteration`, and writes config.toml. Called when
+// nothing can stop the run from going on there. Returns where the checkpoints are now. EnvironmentError.
 std::vector<std::filesystem::path> begin_save_folder(const TrainConfig& config, std::int64_t iteration);
 
 }  // namespace teratron

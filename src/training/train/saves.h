@@ -19,7 +19,7 @@ class Doctor;
 // All ranks make the same calls; the first copy of the model is saved, by all its ranks.
 class Saves {
  public:
-  // Refers to all. `doctor`: goes back to checkpoints that stand; nullptr: there is none.
+  // Refers to all of them. `doctor`: learns of checkpoints to go back to; nullptr: there is none.
   Saves(const TrainConfig& config, const TrainingTask& task, Updates& updates, Doctor* doctor);
 
   // Host memory that a copy of the checkpoint takes on this rank: --async-save, on the rank that writes; else 0.
@@ -49,7 +49,7 @@ class Saves {
   // Saves what no checkpoint holds yet; no further update comes.
   void save_last(const TrainingState& state, TrainingObserver& observer);
 
-  // An update has found the loss of the saved weights finite: the copy of them may take its name.
+  // Lets the copy take its name. Called when an update has found the loss of the saved weights finite.
   void release();
   void report_finished(TrainingObserver& observer);  // the checkpoint under way, if it stands by now
   // Waits for the checkpoint under way, if there is one that was released.

@@ -153,8 +153,9 @@ std::vector<TaskScore> Trainer::finite_scores() {
   }
 }
 
-// By the first copy of the model; the draws depend on the run's seed alone, so that samples of different iterations
-// compare. All ranks of the copy get the same logits, so a text fails on all of them or on none, and training goes on.
+// The first copy of the model continues the prompts. The draws depend on the run's seed alone, so that samples of
+// different iterations compare. All ranks of the copy get the same logits, so a text fails on all of them or on none,
+// and training goes on.
 void Trainer::sample(TrainingObserver& observer) {
   if (updates_.mesh().data->rank() != 0) return;
   for (const SamplePrompt& prompt : task_.samples.prompts) {

@@ -20,7 +20,7 @@
 namespace teratron {
 namespace {
 
-// Beside the streams of epoch_order.cc.
+// A stream of RandomPurpose::kShuffle that data/samples/epoch_order.cc does not use.
 constexpr std::uint32_t kCorpusStream = 64;
 
 struct PartOfCorpus {
@@ -28,7 +28,8 @@ struct PartOfCorpus {
   CorpusPart part;
 };
 
-// Corpora of the same number of documents are not shuffled alike. The first has the seed of a run on it alone.
+// Seed of a corpus of a blend, so that corpora of as many documents are shuffled differently. The first corpus has the
+// run's own.
 std::uint64_t seed_of_corpus(std::uint64_t seed, std::size_t corpus) {
   if (corpus == 0) return seed;
   const RandomStream stream{.seed = seed, .purpose = RandomPurpose::kShuffle, .stream = kCorpusStream};

@@ -15,7 +15,7 @@
 namespace teratron {
 namespace {
 
-// By one number for all corpora of a blend, in their order.
+// Fingerprint of the content of all corpora of a blend, in their order.
 std::int64_t content_of(const std::vector<WeightedCorpus>& corpora) {
   std::int64_t content = 0;
   for (const WeightedCorpus& corpus : corpora) {
@@ -25,7 +25,7 @@ std::int64_t content_of(const std::vector<WeightedCorpus>& corpora) {
   return content;
 }
 
-// By its number of samples and the first of them, with their masks. Not zero.
+// Fingerprint of validation samples: their number, and the first of them with their masks. Not 0.
 std::int64_t content_of(const Samples& validation) {
   constexpr std::int64_t kRead = 8;
   const std::int64_t count = validation.samples_per_epoch();
@@ -43,7 +43,7 @@ std::int64_t content_of(const Samples& validation) {
   return static_cast<std::int64_t>(std::stoull(checksum.digest(), nullptr, 16) >> 1) | 1;
 }
 
-// Checked corpora: no id outside the vocabulary is ever read. A part of each is checked at the start.
+// Corpora that refuse ids outside the vocabulary when they are read. A part of each is checked at once.
 std::vector<WeightedCorpus> checked(const std::vector<WeightedCorpus>& corpora, std::int64_t vocab_size,
                                     std::int64_t seed) {
   std::vector<WeightedCorpus> result;

@@ -142,7 +142,7 @@ Update Updates::compute(const std::function<Requests()>& requests) {
   if (std::isfinite(report.loss)) {
     update.gradient_norm = gradient_norm(executor_.backend(), parameters_, mesh(), update.requests.counts());
   }
-  // The numbers of samples that stand for others say nothing.
+  // Losses of samples that stand in for unreadable ones mean nothing.
   if (!update.gradient_norm || update.requests.corpus_fails()) reader_.require_readable(mesh());
   return update;
 }

@@ -1,6 +1,6 @@
 // The updates of a run: samples by position, losses and gradients over micro-batches, the optimizer's step. All ranks
-// make the same calls and get the same numbers. A Trainer says when to validate, save and end; the doctor's replay
-// makes the same updates again.
+// make the same calls and get the same numbers. A Trainer decides when to validate, save and end; the doctor's replay
+// repeats updates.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct IterationReport {
   LossSums losses;           // means over the global batch, before the update, in nats, by kind
   double loss = 0;           // their sum
   double gradient_norm = 0;  // before clipping
-  bool skipped = false;      // they overflowed: the weights stayed as they were
+  bool skipped = false;      // its gradients overflowed: the weights stayed as they were
   double learning_rate = 0;
   double loss_scale = 1;  // that the gradients were computed with
   double seconds = 0;
@@ -39,14 +39,14 @@ struct IterationReport {
   std::vector<LayerNumerics> layers;  // with --trace-numerics
 };
 
-// Training came to numbers that are not finite, on all ranks alike: other settings may do. With --trace-numerics a
-// replay has come to them again.
+// Training has computed numbers that are not finite, on all ranks alike; other settings may avoid it. With
+// --trace-numerics a replay has repeated them.
 class DivergedError : public UserError {
  public:
   using UserError::UserError;
 };
 
-// An update whose losses and gradients are there.
+// An update that is computed and not applied.
 struct Update {
   IterationReport report;               // complete once it is applied
   Requests requests;                    // of all ranks
@@ -83,8 +83,8 @@ class Updates {
   // Computes the next update. `requests`: this rank's, asked for as late in the update as ranks still can agree on
   // them. CorpusFailure.
   Update compute(const std::function<Requests()>& requests = [] { return Requests(); });
-  // Applies it; the weights stay as they are where fp16's gradients overflowed. DivergedError, before that: it is not
-  // finite otherwise.
+  // Applies it, unless fp16's gradients have overflowed. DivergedError: its loss or gradient norm is not finite for
+  // another reason; the weights stay as they are.
   void apply(Update& update);
 
   // DivergedError: `what`, a loss of the current weights, is not finite.
@@ -114,7 +114,10 @@ class Updates {
   std::int64_t iteration_ = 0, skipped_ = 0;
   std::int64_t consumed_tokens_ = 0;  // earlier parts of the run may have had samples of another length
   SampleReader reader_;
-  SampleBatch share_;  // of the largest batch, on the host
+  // This rank's samples of the largest batch, on the host. They take 12 to 24 bytes a token by their kind: 6 MiB for
+  // 512 samples of 1024 tokens of a GPT. No memory plan counts them; they are allocated before plans are compared with
+  // the free memory (Run::run).
+  SampleBatch share_;
 };
 
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// Algorithms that were chosen are found again by every thread, process and later run, and by no other machine; a file
-// that is of no use never stops anybody.
+// Every thread, process and later run finds the algorithms that were chosen, and no other machine does; an unusable
+// file stops no run.
 #include "ops/algorithms/algorithm_cache.h"
 
 #include <gmock/gmock.h>

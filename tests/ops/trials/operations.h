@@ -17,11 +17,11 @@ struct Operation {
 };
 
 std::vector<Operation> operations();
-// All of these, and those that GPUs do not have.
+// operations(), and those that GPUs do not have.
 std::vector<Operation> host_operations();
 // Attention as a library's kernels take it (no dropout, gradients that are overwritten), and what must stay ours.
 std::vector<Operation> library_attention_operations();
-// Linear layers of sizes for a back end that times how to compute each.
+// Linear layers for a back end that times the algorithms of each: few sizes, and small ones.
 std::vector<Operation> timed_linear_operations();
 
 inline void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
@@ -32,7 +32,7 @@ std::int64_t some_features(Random& random);
 Activation some_activation(Random& random);
 // None, or a mask for a part of a larger batch of longer sequences that has room for these tokens and heads.
 Dropout some_dropout(Random& random, std::int64_t tokens, std::int64_t heads = 0);
-// Half of the time the dropout's counters become an argument of the trial, and what stays in `dropout` is wrong.
+// In half of the trials moves the dropout's counters to an argument of the trial, and puts wrong values in `dropout`.
 void move_counters(Trial& trial, Random& random, Dropout& dropout);
 Dropout with_counters(Dropout dropout, const Views& views);  // for Trial::run
 

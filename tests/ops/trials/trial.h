@@ -30,10 +30,10 @@ struct Tolerance {
     result.carried = roundoffs;
     return result;
   }
-  // For back ends whose matrix products are made by tensor cores, what those add: they cut the sum so far at every step
-  // of at least 8 terms, always toward zero, by half a unit of fp32 in the mean, so that errors grow with the number
-  // of steps; twice that for the largest of many elements. And their libraries' tanh is within 2^-11, and they may
-  // round a product before it is multiplied by `rounded` at most.
+  // Adds the errors of back ends that multiply matrices by tensor cores. These round the sum so far toward zero at
+  // every step of at least 8 terms, by half a unit of fp32 in the mean, so that errors grow with the number of steps;
+  // twice that for the largest of many elements. Their libraries' tanh is within 2^-11, and they may round a product
+  // before it is multiplied by at most `rounded`.
   Tolerance in_products(std::int64_t terms, double approximated = 0, double rounded = 0) const {
     Tolerance result = *this;
     result.tensor_core_terms = static_cast<double>(terms);
@@ -45,8 +45,8 @@ struct Tolerance {
 
 constexpr double kUnitRoundoff = 0x1p-24;  // of fp32
 
-// Half the distance of neighbours: relative to a normal number of the type, and that of its subnormal numbers. Those
-// of fp32 are part of Tolerance::relative, and f64's do not matter.
+// Largest rounding error of a type: relative to a normal number, and absolute for subnormal numbers. Zero for fp32,
+// whose rounding is part of Tolerance::relative, and for f64, whose does not matter.
 struct StorageRounding {
   double relative = 0, absolute = 0;
 };

@@ -41,7 +41,7 @@ Algorithms algorithms_in(const fs::path& file, std::string_view machine) {
   }
 }
 
-// Held by one process at a time; the system lets go of it when its process ends. EnvironmentError where that takes
+// A lock that one process holds at a time; the system releases it when the process ends. EnvironmentError: waiting took
 // longer than writing such a file can, or the file system has no locks.
 class FileLock {
  public:
@@ -85,7 +85,7 @@ std::optional<Algorithms> algorithms_from_text(std::string_view text, std::strin
     const nlohmann::json file = nlohmann::json::parse(text);
     for (const auto& [key, entry] : file.at("algorithms").items()) {
       const nlohmann::json& words = entry.at("words");
-      // Others are made whole by a conversion, whose result is undefined where they are too large.
+      // get() would convert other numbers, which is undefined for those that are too large.
       const auto is_word = [](const nlohmann::json& word) { return word.is_number_unsigned(); };
       if (!std::all_of(words.begin(), words.end(), is_word)) return std::nullopt;
       algorithms[key] = {.bytes = std::bit_cast<AlgorithmBytes>(words.get<Words>()),
@@ -94,7 +94,7 @@ std::optional<Algorithms> algorithms_from_text(std::string_view text, std::strin
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
-  // All else, the machine and the checksum too, is right where writing it again gives the same text.
+  // The machine, the checksum and all else are right exactly if writing the algorithms again gives the same text.
   if (text_of(algorithms, machine) != text) return std::nullopt;
   return algorithms;
 }

@@ -27,7 +27,7 @@ struct Algorithm {
 // Algorithms by the text of the product.
 using Algorithms = std::map<std::string, Algorithm>;
 
-// The content of a file, in JSON. Reads back exactly; nothing where the text is damaged, of another format or of
+// The content of a file, in JSON, and its algorithms, exactly; nothing if the text is damaged, of another format or of
 // another machine.
 std::string text_of(const Algorithms& algorithms, std::string_view machine);
 std::optional<Algorithms> algorithms_from_text(std::string_view text, std::string_view machine);
@@ -57,7 +57,7 @@ class AlgorithmCache {
   bool warned_ = false;
 };
 
-// The one of this process for a machine, with its file in the user's cache folder.
+// This process's cache for a machine, with its file in the user's cache folder.
 std::shared_ptr<AlgorithmCache> algorithm_cache_of(const std::string& machine);
 
 }  // namespace teratron

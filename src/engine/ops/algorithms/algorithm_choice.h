@@ -19,16 +19,17 @@ class AlgorithmTrial {
   virtual std::vector<AlgorithmBytes> candidates() = 0;
   // Whether one that was kept can be used for it.
   virtual bool can_use(const AlgorithmBytes& algorithm) = 0;
-  // Microseconds that the product takes; nothing where it fails. Changes nothing that anybody reads.
+  // Microseconds that the product takes; nothing if it fails. Overwrites only what the product will write, or scratch.
   virtual std::optional<double> time(const AlgorithmBytes& algorithm) = 0;
 };
 
-// The first of `times` (microseconds; none: it failed) that no other beats by more than one part in a hundred, the
-// noise of times: the library's order has a meaning, and is the same every time. Nothing where all failed.
+// Index of the first of `times` (microseconds; none: it failed) within 1 %, the noise, of the least. Among equals the
+// library's order decides, which is the same every time. Nothing if all failed.
 std::optional<std::size_t> fastest(std::span<const std::optional<double>> times);
 
-// Every rank and every later run that shares the cache gets the same one. The candidates take turns at being timed;
-// where there is one only, it is taken as it is. EnvironmentError where there is a choice and none of them runs.
+// The cached algorithm of the product `key` or, without one, the fastest candidate, which is then cached: every rank
+// and every later run that shares the cache gets the same one. Candidates are timed in turns; a single one is returned
+// without timing, and not cached. EnvironmentError: there are several, and none of them runs.
 AlgorithmBytes choose_algorithm(const std::string& key, AlgorithmTrial& trial, AlgorithmCache& cache);
 
 }  // namespace teratron

@@ -1,6 +1,6 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass: 28 bytes moved per parameter,
-// with masters in halves too (20 where the moments are bf16), and 2 for rounded weights beside their masters. And the
-// sum of squares that the gradient norm is made of.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) in one pass over memory, and the sum of
+// squares for the gradient's norm. An update moves 28 bytes per parameter, in fp32 and with masters in halves; 8 fewer
+// where the moments are bf16, 2 more where rounded weights stand beside their masters.
 #include "ops/cpu/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,13 +25,14 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Moments as fp32 stores them.
+// Moments that fp32 stores as they are.
 struct StoredAsTheyAre {
   HWY_INLINE FloatVector moment1(FloatVector moment, std::int64_t) const { return moment; }
   HWY_INLINE FloatVector moment2(FloatVector moment, std::int64_t) const { return moment; }
 };
 
-// Moments rounded to bf16 by chance, for a run of elements at a time whose random words stay in the first-level cache.
+// Moments that are rounded to bf16 stochastically, a run of elements at a time: its random words stay in the
+// first-level cache.
 class RoundedByChance {
  public:
   static constexpr std::int64_t kRun = block_size(512, 4);  // elements
@@ -74,7 +75,7 @@ class RoundedByChance {
   HWY_ALIGN std::uint32_t words_[kRun + 8 + 8 * HWY_LANES(std::uint32_t)];
 };
 
-// The weights that AdamW updates: by themselves, ..
+// Weights of fp32.
 struct Weights {
   float* value;
 
@@ -89,7 +90,7 @@ struct Weights {
   }
 };
 
-// .. beside the rounded ones, ..
+// Masters of fp32 beside weights that are rounded from them.
 template <class T>
 struct Masters : Weights {
   T* working;
@@ -102,7 +103,7 @@ struct Masters : Weights {
   }
 };
 
-// .. or in halves (split_float).
+// Masters in halves: weights of bf16, and remainders (split_float).
 struct SplitMasters {
   Bf16* nearest;
   std::uint16_t* remainder;
@@ -130,7 +131,7 @@ struct SplitMasters {
   }
 };
 
-// M: of the moments.
+// Updates elements [begin, end). M: type of the moments.
 template <class Values, class M>
 void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin, std::int64_t end) {
   const Values value(of);
@@ -143,7 +144,7 @@ void adamw_range(const AdamW& args, const AdamWParameter& of, std::int64_t begin
   const FloatVector inverse2 = rounded(1 / args.correction2);
   const FloatVector keep = rounded(1 - args.learning_rate * of.weight_decay);
   const FloatVector rate = rounded(args.learning_rate / args.correction1);
-  // Element i of all, and number `in_run` of what `stored` has ready.
+  // Updates a vector of elements, i of the parameter and `in_run` of the run that `stored` has random words for.
   const auto update = [&](std::int64_t i, std::int64_t in_run, const auto& stored, auto access) HWY_ATTR {
     const FloatVector g = hn::Mul(scale, access.load(gradient + i));
     const FloatVector m = hn::MulAdd(beta1, access.load(moment1 + i), hn::Mul(rest1, g));

@@ -21,7 +21,7 @@ CpuBackend::CpuBackend(const CpuOptions& options)
       vnni_products_(options.vnni_products && instructions_in_use().vnni_products),
       frozen_linear_(options.frozen_linear),
       guarded_(options.guard_memory ? std::make_unique<GuardedMemory>() : nullptr) {
-  choose_by_storage(compute_dtype_, [](auto) { return true; });  // or says that there are no such kernels
+  choose_by_storage(compute_dtype_, [](auto) { return true; });  // throws where there are no such kernels
 }
 
 std::string CpuBackend::settings() const {

@@ -1,7 +1,7 @@
 // The tuned back end for CPUs: fp32 arithmetic on fp32, bf16 or fp16 storage, but for matrix products of bf16 where the
-// processor has them (bf16_kernels.h); vectors through Highway, threads through
-// base/host/threads.h. Each operation lives in a file of its own name. Every output element is summed in an order that
-// depends on the shapes alone, so results are the same bits whatever the number of threads and their timing.
+// processor has them (bf16_kernels.h); vectors through Highway, threads through base/host/threads.h. A family of
+// operations has a file. Every output element is summed in an order that depends on the shapes alone, so results are
+// the same bits whatever the number of threads and their timing.
 #pragma once
 
 #include <map>
@@ -39,7 +39,7 @@ class CpuBackend final : public Backend {
   DType compute_dtype_;
   bool bf16_products_, vnni_products_, frozen_linear_;
   std::mutex mutex_;
-  std::map<void*, std::int64_t> mapped_;    // bytes of what is mapped
+  std::map<void*, std::int64_t> mapped_;    // bytes of each mapping, by its address
   std::unique_ptr<GuardedMemory> guarded_;  // null unless CpuOptions::guard_memory
 };
 

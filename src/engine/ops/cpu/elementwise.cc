@@ -46,7 +46,7 @@ struct Relu {
   }
 };
 
-// use(function) with what computes the activation.
+// Calls use(the activation's functions: GeluTanh, GeluErf, Silu, Relu or Tanh).
 template <class Use>
 HWY_INLINE void with_function_of(Activation activation, const Use& use) {
   if (activation == Activation::kGeluTanh) return use(GeluTanh());

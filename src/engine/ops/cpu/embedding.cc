@@ -48,7 +48,7 @@ void write_row(T* y, std::int64_t hidden, const Dropout& dropout, DropoutMask& m
   }
 }
 
-// A row of a table, of T: reading a vector of it.
+// A row of a table of T. load() reads a vector of it.
 template <class T>
 struct PlainRow {
   const T* values;
@@ -62,6 +62,7 @@ PlainRow<T> row_of(const TensorRef& table, std::int64_t row, ElementType<T> /*el
   return {table.as<T>() + row * table.dim(1)};
 }
 
+// A row of a table in tiles.
 template <class Tile>
 struct TiledRow {
   const Tile* tiles;
@@ -82,7 +83,7 @@ TiledRow<Q4Tile> row_of(const TensorRef& table, std::int64_t row, ElementType<Q4
   return {table.as<Q4Tile>() + row / kTileRows * table.dim(1), row % kTileRows};
 }
 
-// `Element`: of the token table.
+// Element: type of the token table.
 template <class T, class Element = T>
 void embed_rows(const EmbeddingForward& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t entries = args.tokens.dim(0) * (is_tiles(args.tokens.dtype) ? kTileRows : 1);
@@ -135,7 +136,7 @@ void add_position_gradients(const EmbeddingBackward& args, std::int64_t begin, s
   }
 }
 
-// All uses of one entry of a table.
+// Adds the gradients of all uses of one entry of a table.
 template <class T>
 void add_entry_gradient(const EmbeddingBackward& args, const TensorRef& table, std::span<const Use> uses) {
   DropoutMask mask(args.dropout);
@@ -172,7 +173,7 @@ HWY_EXPORT(gradient_kernels);
 
 constexpr std::int64_t kRowGrain = block_size(16, 1);
 
-// Uses of the table's entries, the first of which has the id `begin`, by entry and then by row. The memory is kept from
+// Uses of the table's entries, sorted by entry and then by row. Entry 0 has the id `begin`. The memory is kept from
 // call to call.
 std::span<const Use> sorted_uses(const TensorRef& table, const TensorRef& ids, std::int64_t begin) {
   thread_local std::vector<Use> uses;

@@ -82,7 +82,7 @@ Level find_level(std::string_view name) {
 }
 
 Instructions instructions_of(const Level& level, bool is_asked_for) {
-  // Processors with AVX512-BF16 have AVX512-VNNI; those with AVX2 or AVX-512 alone have neither.
+  // A set that is asked for stands for a processor: one with AVX512-BF16 has AVX512-VNNI, too, and others lack VNNI.
   const bool vnni = !is_asked_for || level.bf16_products;
   return {level.name, level.bf16_products, vnni, is_asked_for};
 }

@@ -1,5 +1,5 @@
-// Arguments and tables of kernels that Highway compiles once for each processor: files that it reads several times
-// cannot declare them.
+// Arguments of kernels, and tables of their functions. They are shared by all instruction sets: a kernel's own file,
+// which Highway reads once for each set, cannot declare them.
 #pragma once
 
 #include <compare>
@@ -10,8 +10,8 @@
 
 namespace teratron {
 
-// Number in the whole, unsplit tensor, for which the dropout mask is drawn (struct Dropout), of activation (b, t, 0) of
-// local [batch, tokens, hidden].
+// Index of activation (b, t, 0) of local [batch, tokens, hidden] in the whole, unsplit tensor, by which its dropout
+// mask is drawn (struct Dropout).
 inline std::int64_t first_element(const Dropout& dropout, std::int64_t b, std::int64_t t, std::int64_t hidden) {
   return ((dropout.first_sample + b) * dropout.sequence_length + dropout.first_position + t) * hidden;
 }
@@ -24,7 +24,7 @@ struct DropoutRange {
   const Dropout& dropout;
 };
 
-// to = keep * to + scale * from for elements [begin, end); without `to` on the right where keep is 0.
+// to = keep * to + scale * from for elements [begin, end); `to` is not read where keep is 0.
 struct ScaleAddRange {
   const TensorRef& to;
   double keep;

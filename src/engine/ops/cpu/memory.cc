@@ -22,9 +22,9 @@ constexpr std::int64_t kCopyGrain = block_size(1 << 18, 64);  // bytes or elemen
 
 std::size_t as_size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
-// Whole huge pages, or null.
+// Maps whole huge pages; null where the system refuses.
 void* map_huge_pages(std::int64_t bytes) {
-  // The ends that are not whole pages are given back.
+  // Maps one page more, and gives the ends back that are not whole pages.
   const std::int64_t mapped = bytes + kHugePage;
   void* const all = mmap(nullptr, as_size(mapped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return nullptr;
@@ -60,7 +60,7 @@ CopyRow copy_row_of(DType to, DType from) {
   }
 }
 
-// One element at a time is enough for the odd transposed copy; rows with unit stride go as a whole.
+// Copies rows of unit stride as a whole, others one element at a time: transposed copies are rare.
 void copy_strided(const TensorRef& to, const TensorRef& from, CopyRow copy) {
   auto* const target = static_cast<std::byte*>(to.data);
   const auto* const source = static_cast<const std::byte*>(from.data);
@@ -88,7 +88,7 @@ void fill_normal_values(const TensorRef& view, const RandomStream& random, std::
       const PhiloxCounter bits = random.bits(n / 2);
       const auto pair = normal_from_bits(bits[0], bits[1]);
       to[e] = static_cast<T>(stddev * pair[n % 2]);
-      // The next element of the row has the other half of a pair.
+      // The next element of the row has the second value of the pair.
       if (n % 2 == 0 && e + 1 < end && (e + 1) % columns != 0) to[++e] = static_cast<T>(stddev * pair[1]);
     }
   });

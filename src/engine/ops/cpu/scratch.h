@@ -30,11 +30,12 @@ class ScratchSizes {
   std::array<std::int64_t, static_cast<std::size_t>(Scratch::kCount)> floats_ = {};
 };
 
-// Include the scratch memory of the gradients of a norm's [rows, hidden], and of the squares of so many elements.
+// Include the scratch memory of a norm's backward pass over [rows, hidden], and of the sum of squares of a tensor.
 void include_norm_backward(std::int64_t rows, std::int64_t hidden, ScratchSizes& sizes);
 void include_sum_of_squares(std::int64_t elements, ScratchSizes& sizes);
 
-// Upper bound of a thread's blocks. One that starts loops takes all; its helpers pack no panels and add up no parts.
+// Upper bound of a thread's blocks. Its helpers take all but the kPanels and kReduction of the thread that starts
+// loops.
 ScratchSizes most_scratch(const WorkShapes& work, const CpuOptions& options, bool starts_loops);
 
 ScratchSizes scratch_sizes();  // blocks of the calling thread now: tests compare plans with them

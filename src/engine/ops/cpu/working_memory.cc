@@ -9,6 +9,7 @@
 namespace teratron {
 namespace {
 
+// Blocks that only a thread that starts loops takes: its helpers read them.
 constexpr Scratch kOfStarters[] = {Scratch::kPanels, Scratch::kReduction};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The back end for NVIDIA GPUs. Each operation has a file of its own name. Calls return when their kernels are queued
+// The back end for NVIDIA GPUs. A family of operations has a file or folder. Calls return when their kernels are queued
 // on the back end's stream; only large uploads, download() and sum_of_squares() wait for the device. The order of every
 // sum depends on the shapes alone, so results repeat bit by bit.
 #pragma once

@@ -1,5 +1,5 @@
-// Sizes of what the operations of the CUDA back end pass between their kernels, for the operations and for plans, which
-// have no device. Nothing here needs CUDA's headers.
+// Sizes of the scratch memory in which operations of the CUDA back end pass results between their kernels. Plans use
+// them, too, without a device, so nothing here needs CUDA's headers.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,11 @@ constexpr std::int64_t embedding_gradient_floats(std::int64_t rows, std::int64_t
   return 2 * embedding_groups(rows) * (hidden + kEmbeddingGroup);
 }
 
-// Sums in double that the squares of one view are made of, at most: a device's worth.
+// Blocks of a view whose squares are summed apart, in double, at most: enough to fill a device.
 constexpr std::int64_t kSquareBlocks = 1024;
 // Parts of a tally, at most.
 constexpr unsigned kMostTallyBlocks = 512;
-// Blocks that attend to a cache, at most beside one a query (attention_cached.cu).
+// Blocks that attend to a cache, at most, beside one for each query (attention_cached.cu).
 constexpr std::int64_t kCachedAttentionBlocks = 256;
 
 }  // namespace teratron::cuda

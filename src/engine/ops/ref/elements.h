@@ -1,4 +1,4 @@
-// Access to a view's elements by index, and the loops over them, for the reference kernels.
+// Access to a view's elements by index, for the reference kernels.
 #pragma once
 
 #include <cstdint>

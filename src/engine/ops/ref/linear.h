@@ -64,7 +64,7 @@ void tile_linear_forward(const TileLinearForward& args) {
   });
 }
 
-// A weight of C, or its tiles rounded to C: [outputs, inputs], read once.
+// Values of a weight of C, or of tiles rounded to C: [outputs, inputs].
 template <class C>
 std::vector<double> frozen_weights(const TensorRef& weight, std::int64_t outputs, std::int64_t inputs) {
   std::vector<double> values;

@@ -1,4 +1,4 @@
-// Copies between views, and filling them.
+// Operations on memory: copies, fills, sums, and fp32 values in halves.
 #pragma once
 
 #include <bit>

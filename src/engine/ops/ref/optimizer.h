@@ -1,4 +1,4 @@
-// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) and the gradient norm.
+// The AdamW update (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2), sums of squares, and tallies.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ M stored_moment(double moment, std::uint32_t random) {
   }
 }
 
-// The weights that AdamW updates: by themselves, beside the rounded ones, or in halves.
+// The weights that AdamW updates, alone or as masters beside weights that are rounded from them.
 template <class C>
 class Masters {
  public:
@@ -39,6 +39,7 @@ class Masters {
   bool has_working_;
 };
 
+// Masters in halves: weights of bf16, and remainders.
 class SplitMasters {
  public:
   explicit SplitMasters(const AdamWParameter& of) : remainder_(of.value), nearest_(of.working) {}
@@ -57,7 +58,7 @@ class SplitMasters {
   Elements<Bf16> nearest_;
 };
 
-// M: of the moments.
+// M: type of the moments.
 template <class C, class M, class Masters>
 void adamw_with(const AdamW& args) {
   for (const AdamWParameter& of : args.parameters) {

@@ -1,4 +1,4 @@
-// EventTimes: when the results of a schedule's actions are there.
+// EventTimes: when the results of a schedule's actions exist.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace teratron::pipeline {
 
-// Nothing has happened at first. Schedule and costs outlive it.
+// At first no event has happened. The schedule and the costs must outlive it.
 class EventTimes {
  public:
   static constexpr double kNotYet = std::numeric_limits<double>::infinity();
@@ -18,7 +18,7 @@ class EventTimes {
   EventTimes(const Schedule& schedule, const Costs& costs)
       : schedule_(schedule), costs_(costs), times_(events(schedule), kNotYet) {}
 
-  // When the stage has all that its action needs; kNotYet where that is not known.
+  // When the stage has everything that its action needs; kNotYet if an event has not happened yet.
   double arrival(int stage, const Action& action) const {
     double time = 0;
     for_each_need(schedule_, stage, action, [&](const Event& need) {
@@ -30,7 +30,7 @@ class EventTimes {
   }
 
   void happens(const Event& event, double time) { times_[number_of(schedule_, event)] = time; }
-  // All that the stage's action brings about.
+  // Records all events that the stage's action brings about.
   void happens(int stage, const Action& action, double time) {
     for_each_result(schedule_, stage, action, [&](const Event& event) { happens(event, time); });
   }

@@ -19,7 +19,7 @@ Simulation simulate(const Schedule& schedule, const Costs& costs) {
   result.actions.resize(schedule.actions.size());
   result.busy.assign(schedule.actions.size(), 0);
   EventTimes times(schedule, costs);
-  double together = 0;  // when the last stage comes to the joint pass under way
+  double together = 0;  // when the last stage reaches the current joint pass
   // The order of visits respects every need, so the times of an action's needs are known when it is visited.
   const std::vector<std::size_t> progress = play(schedule, [&](int stage, std::size_t index) {
     const auto at = static_cast<std::size_t>(stage);

@@ -7,9 +7,9 @@
 
 namespace teratron {
 
-// Answers each line of standard input on standard output, with what was said before, until the input ends. All ranks
+// Answers each line of standard input on standard output, with the conversation so far, until the input ends. All ranks
 // call it; the first one reads and writes. Messages that no longer fit the model's positions are forgotten, oldest
-// first, but for the system's. UserError: the template refuses the conversation.
+// first; the system's stays. UserError: the template refuses the conversation.
 void talk(LanguageModel& model, const Tokenizer& tokenizer, const ChatRules& rules, const GenerationSettings& settings,
           const std::string& system, const Rank& rank);
 

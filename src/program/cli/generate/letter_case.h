@@ -1,4 +1,4 @@
-// Case of the texts of a sentence-transformer, beside that of its tokenizer.
+// Check that a sentence-transformer's tokenizer has the case of its texts.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace teratron {
 
-// UserError: texts are in lower case, and the tokenizer knows capitals. `load`: the folder, for the message.
+// UserError: the folder's texts are in lower case, and the tokenizer is cased. `load`: the folder, for the message.
 inline void require_case_of(const SentenceTransformer& folder, const Tokenizer& tokenizer,
                             const std::filesystem::path& load) {
   if (!folder.lower_case || tokenizer.kind() != TokenizerKind::kWordPiece || tokenizer.word_piece().lower_case) return;

@@ -68,7 +68,7 @@ FieldList fields_of(ServeOptions& o) {
   return list;
 }
 
-// The first rank listens; the others compute as it says.
+// The first rank listens and decides; the others compute with it.
 void serve(const ServeOptions& options, std::int64_t texts, ServedModel& model, const Rank& rank) {
   if (!rank.is_first()) return model.run();
   // A connection for each text that may wait, and some that are refused.

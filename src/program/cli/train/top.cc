@@ -70,7 +70,7 @@ struct Shown {
                                        : fmt::format("its last checkpoint is of iteration {}", checkpoints.back()));
 }
 
-// Nothing where there is no file.
+// Nothing: there is no file.
 std::optional<LiveRun> read_live_run(const fs::path& folder) {
   const fs::path file = folder / kLiveFile;
   std::error_code error;
@@ -87,7 +87,7 @@ bool is_gone(const LiveRun& run) {
   return run.host == host_name() && ::kill(static_cast<pid_t>(run.process), 0) != 0 && errno == ESRCH;
 }
 
-// A process of another container may have the host's name, too: what goes on writing lives.
+// A process of another container may have the host's name, too. A run that goes on writing lives.
 Shown look_at(const fs::path& folder) {
   std::optional<LiveRun> run = read_live_run(folder);
   if (!run) throw_no_run(folder);

@@ -10,17 +10,16 @@ namespace teratron {
 
 class MemoryGauge {
  public:
-  // `own`: the first rank's memory, which lives as long as the gauge, as does `board`. `ranks_here`: ranks of this
-  // process, which share its memory. `planned`: bytes of the rank that needs most, by its plan.
+  // `own`: the first rank's memory. It and `board` outlive the gauge. `ranks_here`: ranks of this process, which share
+  // its memory. `planned`: bytes of the rank that needs most, by its plan.
   MemoryGauge(const RankBoard& board, const Allocator& own, int ranks_here, std::int64_t planned)
       : board_(board), own_(own), ranks_here_(ranks_here), planned_(planned) {}
 
   std::int64_t planned() const { return planned_; }
 
-  // Bytes that the rank with most holds: its share of its process's resident memory, in which are the program and the
-  // parts of the corpus that the kernel keeps in memory; other processes' is that of a second ago. On a GPU, what the
-  // first rank has taken of it. Measured at most ten times a second, and once for all logs of an update. 0: the system
-  // does not say.
+  // Bytes of the rank that holds most. On CPUs: a rank's share of its process's resident memory, which includes the
+  // program and the corpus's pages in memory; those of other processes are a second old. On a GPU: the first rank's
+  // allocations. Measured at most ten times a second, and once for all logs of an update. 0: the system does not say.
   std::int64_t fullest(std::int64_t iteration);
 
  private:

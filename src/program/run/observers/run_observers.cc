@@ -143,7 +143,7 @@ class MetricsObserver final : public TrainingObserver {
   void validation(std::int64_t iteration, const LossSums& losses) override {
     std::vector<Metric> metrics = {{"kind", std::string("validation")}, {"validation_loss", losses.total()}};
     add_losses(losses, metrics);
-    if (scale_.losses.front().has_perplexity) {  // the first kind is the loss of tokens
+    if (scale_.losses.front().has_perplexity) {  // the first kind of loss is that of tokens
       metrics.emplace_back("validation_perplexity", std::exp(losses.of_kind.front()));
     }
     write(iteration, metrics);

@@ -21,7 +21,7 @@ struct RunScale {
   double peak_flops = 0;                  // per second, of all ranks together
   int ranks = 1;
   std::shared_ptr<const Tokenizer> tokenizer;  // with --sample-prompt
-  std::shared_ptr<MemoryGauge> memory;         // nullptr: is not measured
+  std::shared_ptr<MemoryGauge> memory;         // nullptr: not measured
 
   double tokens_per_second(const IterationReport& report) const {
     return static_cast<double>(report.tokens) / report.seconds;

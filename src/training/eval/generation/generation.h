@@ -19,7 +19,7 @@ struct GenerationSettings {
   SamplingSettings sampling;
   std::int64_t max_new_tokens = 100;
   std::optional<std::int32_t> stop;       // end-of-text: ends the generation and is not emitted
-  std::vector<std::int32_t> other_stops;  // tokens that end it likewise
+  std::vector<std::int32_t> other_stops;  // more tokens that do so
   // Tokens of the tokenizer; 0: the model's vocabulary. Ids beyond, of a padded vocabulary, have no text: their logits
   // are cut off first.
   std::int64_t tokens = 0;

@@ -97,7 +97,7 @@ void Generator::remove_finished() {
   }
 }
 
-// Where the positions ran out, the later half of the text becomes the context.
+// Makes the later half of the text its context when the positions have run out.
 void Generator::move_context(Sequence& sequence) const {
   const std::int64_t positions = model_.config().max_position_embeddings;
   if (sequence.is_finished || sequence.size() - sequence.window_begin <= positions) return;

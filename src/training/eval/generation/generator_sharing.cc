@@ -5,7 +5,7 @@
 
 namespace teratron {
 
-// Looks at all caches but the text's own, which are of active texts, then of ended ones.
+// Looks at all caches but the text's own: those of active texts come first, then those of ended ones.
 Generator::Share Generator::best_share(const Sequence& sequence) const {
   Share best;
   for (std::size_t cache = 0; cache < kept_.size(); ++cache) {
@@ -19,8 +19,8 @@ Generator::Share Generator::best_share(const Sequence& sequence) const {
   return best;
 }
 
-// Gives the text its cache, the first that no text has. The prompt that it holds moves to one that was used less
-// recently; what both begin with stays.
+// Gives the text the first cache that no text has. The prompt that the cache holds moves to one that was used less
+// recently; the tokens that both prompts begin with stay.
 void Generator::take_cache(Sequence& sequence) {
   const std::size_t slot = active_.size() - 1;
   const CachedPrompt& held = kept_[slot];
@@ -43,7 +43,8 @@ void Generator::take_cache(Sequence& sequence) {
   kept_.clear(slot);
 }
 
-// Copies what another cache has of the prompt. A text that is not fed in this step waits until that is all.
+// Copies the longest beginning of the prompt that another cache has. A text that is not fed in this step waits until
+// one has all of it but the last token.
 void Generator::share_prompt(std::size_t slot, bool is_fed) {
   Sequence& sequence = active_[slot];
   if (!sequence.takes_from_others()) return;

@@ -14,9 +14,9 @@ struct CachedPrompt {
   std::int64_t used = 0;    // when, by a clock of uses; 0: the cache is empty
 };
 
-// Returns how many tokens of `prompt` have the keys and values in a cache of `held`'s first `tokens` that they have
-// alone. Prompts are computed in whole units of `unit` tokens, with a shorter one before the last token, and that one
-// rounds otherwise: so whole units count, and the shorter one where the prompts are the same.
+// Number of first tokens of `prompt` whose keys and values a cache of `held`'s first `tokens` has, bit for bit as they
+// would be computed. Prompts are computed in whole units of `unit` tokens, with a shorter one before the last token,
+// and that one rounds otherwise: so whole units count, and the shorter one where the prompts are the same.
 std::int64_t shared_tokens(std::span<const std::int32_t> held, std::int64_t tokens,
                            std::span<const std::int32_t> prompt, std::int64_t unit);
 

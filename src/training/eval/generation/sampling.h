@@ -1,6 +1,6 @@
 // Choice of the next token from logits: greedy, or drawn after temperature, top-k and top-p (nucleus; Holtzman et al.
-// 2020). Biases and penalties of what was said may come before: CTRL's (arXiv 1909.05858), and those of OpenAI's
-// interface.
+// 2020). Biases, and penalties of tokens that the text has, may come before: CTRL's (arXiv 1909.05858), and those of
+// OpenAI's interface.
 #pragma once
 
 #include <cstdint>

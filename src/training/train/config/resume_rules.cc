@@ -27,14 +27,14 @@ ResumeRule rule_of(const Field& field) {
   }
 }
 
-// A corpus may lie elsewhere now, which its size confirms (Trainer::start). The weights of a blend and whether the
-// split holds anything out decide which samples are read.
+// Whether both read the same samples, which depend on the weights of a blend and on where validation data come from. A
+// corpus may have moved: Trainer::start compares its size.
 bool reads_alike(const TrainConfig& there, const TrainConfig& here) {
   return weights_of(there.data_path) == weights_of(here.data_path) &&
          there.valid_data_path.empty() == here.valid_data_path.empty();
 }
 
-// So that a record means the same in another working directory.
+// Makes paths absolute, so that a record means the same in any working directory.
 TrainConfig with_absolute_paths(TrainConfig config) {
   config.data_path = with_absolute_names(config.data_path);
   config.valid_data_path = with_absolute_names(config.valid_data_path);
@@ -45,7 +45,7 @@ TrainConfig with_absolute_paths(TrainConfig config) {
   return config;
 }
 
-// With every value that follows from others.
+// Fills in every value that follows from others.
 TrainConfig resolved(TrainConfig config, const ModelConfig& model, const SplitRule& split) {
   config.model.config = model;
   config.batch.global_batch_size = config.largest_batch();

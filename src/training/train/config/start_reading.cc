@@ -75,7 +75,7 @@ CheckpointInfo checkpoint_to_resume(const TrainConfig& config) {
   return checkpoint;
 }
 
-// Where the checkpoint's tokenizer is still found: where the training had it, or beside the weights.
+// Folder of the checkpoint's tokenizer: the training's, if that still has the same, else the checkpoint's.
 fs::path tokenizer_of(const CheckpointInfo& checkpoint, const fs::path& recorded) {
   const FileContents saved = find_tokenizer_files(checkpoint.folder);
   if (saved.empty()) return {};
@@ -122,7 +122,8 @@ void require_tokenizer_fits(const TrainConfig& config, const fs::path& source) {
   }
 }
 
-// The reference model of pairs of answers is the one without adapters, which is not the one that has learned by them.
+// UserError: --dpo from weights with adapters. Its reference model is the one without adapters, which has not learned
+// what they have.
 void require_reference(const TrainConfig& config) {
   const fs::path& from = config.output.finetune;
   if (!config.documents.dpo || from.empty() || !find_weights(from).model.adapters.active()) return;
@@ -140,7 +141,7 @@ std::string unknown_settings(const CheckpointInfo& checkpoint) {
       checkpoint.folder.string(), checkpoint.written_by);
 }
 
-// Where no tokenizer is given: the one that the first corpus says it was made with, where it still is that one.
+// Takes the tokenizer that the first corpus was made with, if none is given and its folder still has the same.
 void take_tokenizer_of_corpus(TrainConfig& config, FaultLines& lines) {
   const bool is_needed = config.model.config.vocab_size == 0 || !config.model.config.family().continues_text;
   const auto word = std::ranges::find_if(config.data_path,
@@ -163,7 +164,7 @@ void take_tokenizer_of_corpus(TrainConfig& config, FaultLines& lines) {
                   prefix, sidecar->tokenizer.name, sidecar->tokenizer.vocab_size));
 }
 
-// The folder that the training saved to; empty where the checkpoint was taken from there, or does not say.
+// Folder that the training saved to; empty: the checkpoint lies elsewhere now, or has no record of settings.
 fs::path save_folder_of(const CheckpointInfo& checkpoint) {
   if (!checkpoint.settings) return {};
   for (const CheckpointName& name : names_of(checkpoint.folder)) {

@@ -11,7 +11,7 @@
 namespace teratron {
 namespace {
 
-constexpr double kJump = 4;  // of a rate or a norm, beyond what schedules and batches do
+constexpr double kJump = 4;  // factor of a rate or a norm; schedules and batches change them by less
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -25,12 +25,12 @@ std::string name_of_layer(std::int64_t layer) {
 
 std::string text_of(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "not finite"; }
 
-// Those that are no number come first.
+// A sample's loss for sorting: one that is no number is the highest.
 double rank_of_loss(const SampleLoss& sample) {
   return std::isnan(sample.loss) ? std::numeric_limits<double>::infinity() : sample.loss;
 }
 
-// Where the loss of a batch lies: in few samples, which are named with their documents, or in all alike.
+// Sentences on the samples of a batch: few of them have the loss, which are named with their documents, or all alike.
 std::string of_samples(std::vector<SampleLoss> losses, const Samples& samples) {
   constexpr std::size_t kMostNamed = 3;
   constexpr double kApart = 1.5;  // times the median

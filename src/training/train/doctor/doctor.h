@@ -1,6 +1,6 @@
 // The doctor of a run (--trace-numerics). It keeps the numbers of every update. Where a loss jumps or is not finite, it
-// goes back to the last good state, makes every update again bit for bit, and compares. A replay that parts from the
-// record says that the machine was at fault; one that repeats the fault says that settings or data are.
+// goes back to the last good state, makes every update again bit for bit, and compares. If the replay comes to other
+// numbers than the record, the machine was at fault; if it repeats the fault, settings or data are.
 #pragma once
 
 #include <cstdint>

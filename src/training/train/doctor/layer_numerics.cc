@@ -20,7 +20,7 @@ std::map<const Parameter*, std::int64_t> layers_of_parameters(Executor& executor
   return layers;
 }
 
-// Without the rows that a layout pads a vocabulary with, which are zero.
+// Number of a whole parameter's elements, without the rows that a layout pads a vocabulary with, which are zero.
 std::int64_t elements_of(const Parameter& parameter) {
   const Shape shape = parameter.global_shape();
   return shape.elements() - parameter.padding_rows * (shape.elements() / shape[0]);
@@ -62,7 +62,7 @@ class LayerSums {
   std::vector<double> values_;
 };
 
-// A maximum of several values loses a NaN.
+// Largest magnitude; infinite in place of NaN, which a maximum over ranks would lose.
 double magnitude_of(const Tally& tally) {
   return std::isfinite(tally.largest) ? double{tally.largest} : std::numeric_limits<double>::infinity();
 }

@@ -35,12 +35,12 @@ int micro_batches_of(const StepSettings& settings, const std::vector<std::int64_
   return static_cast<int>(sampler_of_largest(settings, sizes).most_micro_batches());
 }
 
-// A rank's rows of the residual stream are whole tokens.
+// Unit of slice lengths: ranks that share rows out (sequence parallelism) have whole tokens each.
 std::int64_t slice_unit(const StepSettings& settings) {
   return settings.layout.sequence_parallel ? settings.layout.tensor_parallel : 1;
 }
 
-// With every boundary at the nearest multiple of `unit`, which divides their sum.
+// Moves every boundary to the nearest multiple of `unit`, which divides the sum of `lengths`.
 std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::int64_t>& lengths) {
   std::vector<std::int64_t> rounded;
   std::int64_t end = 0, rounded_end = 0;
@@ -53,7 +53,7 @@ std::vector<std::int64_t> rounded_to(std::int64_t unit, const std::vector<std::i
   return rounded;
 }
 
-// Empty: sequences run whole.
+// Lengths of slices by measured costs; empty: sequences run whole.
 std::vector<std::int64_t> measured_slicing(const StepSettings& settings, const PipelinePlan& plan,
                                            const slicing::Profile& profile) {
   const pipeline::ScheduleSize size{.stages = static_cast<int>(settings.layout.pipeline_parallel),
@@ -89,7 +89,7 @@ std::vector<pipeline::MicroBatchCut> cuts_of(const StepSettings& settings, const
                    slices.automatic ? measured_slicing(settings, plan, *profile) : given_slicing(settings, slices));
 }
 
-// The pipeline is empty after each part of the micro-batches.
+// A schedule of `parts` parts of the micro-batches, after each of which the pipeline is empty.
 Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size, int parts) {
   Schedule all;
   int first = 0;
@@ -106,7 +106,7 @@ Schedule schedule_in_parts(ScheduleKind kind, const pipeline::ScheduleSize& size
   return all;
 }
 
-// Interleaved schedules exist for multiples of the stages; what one has too many is left out of it.
+// Interleaved schedules exist for multiples of the stages; the micro-batches that are too many are taken out.
 Schedule schedule_of(const StepSettings& settings, const PipelinePlan& plan) {
   const int micro_batches = micro_batches_of(settings, plan.micro_batch_sizes),
             stages = static_cast<int>(settings.layout.pipeline_parallel);
@@ -154,7 +154,8 @@ Costs costs_of(const PipelinePlan& plan, std::int64_t tokens, bool vocabulary_pa
   return costs;
 }
 
-// A stage's part of a head, in proportion to the operations of the stage's forward passes: a forward and a backward.
+// Adds the cost of a stage's part of a head, forward and backward, in proportion to the operations of the stage's
+// forward passes.
 void add_head_costs(const StepSettings& settings, const Schedule& schedule, Costs& costs) {
   const ModelConfig& model = settings.model.config;
   const auto tokens = static_cast<double>(settings.model.seq_length);

@@ -1,4 +1,4 @@
-// Where values that are not finite began.
+// Search for the first output or gradient that is not finite.
 #pragma once
 
 #include <span>

@@ -9,7 +9,7 @@ namespace {
 
 using pipeline::TraceSpan;
 
-// Where nothing had to be waited for, looking took this long at most.
+// Longest time of a wait for something that was there already. Such waits are left out.
 constexpr double kNoWait = 1e-6;
 
 std::string_view name_of(const TraceSpan& span) {

@@ -30,8 +30,8 @@ class StepTrace {
 };
 
 // A trace file's text, on the first rank; every rank of `world` calls it. A rank is a process of the file, "stage 1,
-// tensor 0, data 0". Times are those of each host's monotonic clock: between ranks of different hosts they don't
-// compare.
+// tensor 0, data 0". Times are those of each host's monotonic clock: ranks of one host compare to the microsecond,
+// ranks of different hosts do not compare.
 std::string gather_trace(const StepTrace& trace, const Mesh& mesh, Communicator& world);
 
 }  // namespace teratron

@@ -25,8 +25,8 @@ HeadMatrix<T> head_of(const TensorRef& view, std::int64_t b, std::int64_t h) {
   return {view.as<T>() + b * view.stride(0) + h * view.stride(2), view.stride(1)};
 }
 
-// One head of a call, without padding: n tokens of text are a call of the first n - context queries on the first n
-// keys. Queries and keys count from the first of the call's.
+// One head of a call, without padding: n tokens of text are computed as a call of the first n - context queries on the
+// first n keys. Queries and keys are numbered within the call.
 //
 // Query i sees keys [first_key(i), keys_seen(i)), and key j is seen by queries [first_query(j), end_query(j)): neither
 // bound ever falls with i.

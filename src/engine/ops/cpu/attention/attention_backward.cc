@@ -139,7 +139,7 @@ void differentiate_softmax(const Work<P>& work, const Tile& tile, DropoutMask& m
   }
 }
 
-// Makes rows and columns of a tile's coefficients.
+// Rounds a tile's coefficients to bf16, as rows and as columns.
 void round_coefficients(const Coefficients<Bf16Products>& of, const Tile& tile) {
   constexpr std::int64_t kStride = kKeyBlock<Bf16Products>;
   for (std::int64_t i = 0; i < tile.queries(); ++i)
@@ -163,8 +163,8 @@ void multiply_columns(const Coefficients<P>& coefficients, const Tile& tile, std
   }
 }
 
-// dk += dS^T q and dv += (M P)^T dout: each tile of keys from the first query that sees one of them to the last one. In
-// whole words: where a query more is read, its coefficients are zero.
+// dk += dS^T q and dv += (M P)^T dout: each tile of keys from the first query that sees one of them to the last one.
+// Words are read whole: where that adds a query, its coefficients are zero.
 template <class P>
 void add_key_gradients(const Work<P>& work, const Tile& tile, bool accumulate) {
   for (std::int64_t j = tile.key_begin; j < tile.key_end; j += P::kRows) {
@@ -197,7 +197,7 @@ void add_query_gradients(const Work<P>& work, const Tile& tile) {
       const std::int64_t from = std::max(std::int64_t{0}, first_key - tile.key_begin) / P::kDepths * P::kDepths;
       const std::int64_t seen = std::min(work.head.keys_seen(end - 1) - tile.key_begin, tile.keys()) - from;
       if (seen <= 0) continue;
-      // The block of its first key is the first that comes by.
+      // The block of keys that has its first one overwrites dq, and later blocks add to it.
       P::multiply(end - i, seen, work.gradients.rows + (i - tile.query_begin) * kKeyBlock<P> + from, kKeyBlock<P>,
                   panel + P::words(from) * P::kColumns, work.dq + i * work.padded_size + d, work.padded_size,
                   tile.key_begin > first_key);
@@ -217,8 +217,8 @@ void write_rows(const HeadMatrix<T>& to, const float* from, std::int64_t from_st
   }
 }
 
-// Sums of the gradients of a key head's keys and values, to which its query heads add one after another: dk and dv
-// themselves or, where several heads add and dk and dv would round each sum, fp32 rows of this thread's.
+// Sums of the gradients of a key head's keys and values, to which its query heads add one after another. They are dk
+// and dv themselves or, where several heads would each round dk and dv to 16 bits, fp32 rows in scratch memory.
 template <class KeyGradient>
 struct KeySums {
   HeadMatrix<KeyGradient> dk, dv;

@@ -93,7 +93,7 @@ struct QueryBlock {
   std::int64_t first_key;  // of the first block of keys that one of the queries sees
   HeadMatrix<const Factor> queries;
   float* scores;              // [kQueryBlock, kKeyBlock]
-  Factor* probabilities;      // the same as they multiply v: the scores, or rounded
+  Factor* probabilities;      // as they multiply v: the memory of the scores, or bf16 beside it
   float* out;                 // [kQueryBlock, padded head size], unnormalised
   float max[kQueryBlock<P>];  // of the scores so far, as binary logarithms, or at most kHeadroom less
   HWY_ALIGN float sums[kQueryBlock<P> * kFloatLanes];  // of 2^(score - max) so far, a part in each lane
@@ -131,7 +131,7 @@ template <class P>
 void raise_maximum(QueryBlock<P>& block, std::int64_t i, const SeenScores& seen, float scale, std::int64_t padded_size,
                    bool has_output) {
   float* const row = block.scores + i * kKeyBlock<P> + seen.begin();
-  // What stands before the first score becomes less than the last bit of any sum.
+  // Scores before the first that is seen become so low that their powers add nothing to the sum.
   std::fill(row, row + seen.from - seen.begin(), std::numeric_limits<float>::lowest());
   const float max = scale * max_of(row, seen.count());
   if (!(max > block.max[i] + kHeadroom)) return;
@@ -141,7 +141,7 @@ void raise_maximum(QueryBlock<P>& block, std::int64_t i, const SeenScores& seen,
   if (has_output) scale_row(block.out + i * padded_size, padded_size, correction);
 }
 
-// Turns scores of query i of the block into powers of two up to its maximum, adds these up, and drops some.
+// Turns scores of query i of the block into powers of two up to its maximum, adds up these, and applies dropout.
 template <class P>
 void exponentiate_scores(const AttentionHead& head, QueryBlock<P>& block, std::int64_t i, const SeenScores& seen,
                          float scale, std::int64_t first_key, DropoutMask& mask) {
@@ -154,7 +154,7 @@ void exponentiate_scores(const AttentionHead& head, QueryBlock<P>& block, std::i
   mask.apply_to(row, head.element(block.begin + i, first_key + seen.begin()), seen.count());
 }
 
-// Index from which probabilities are read, if those from key `from` of a block on are needed: whole words.
+// Index from which probabilities are read so that those from key `from` of a block on are: words are read whole.
 template <class P>
 constexpr std::int64_t word_begin(std::int64_t from) {
   return from / P::kDepths * P::kDepths;
@@ -263,7 +263,7 @@ void attend_one_by_one(const AttentionHead& head) {
   }
 }
 
-// Memory of this thread's for a block of queries.
+// Takes this thread's memory for a block of queries.
 template <class P>
 QueryBlock<P> make_block(std::int64_t head_size) {
   QueryBlock<P> block{};
@@ -340,7 +340,7 @@ void attend_part(const AttentionKernels& kernels, const AttentionHead& head, std
   const std::int64_t text_end = std::clamp(head.queries, begin, end);
   if (text_end < end) kernels.clear(head, text_end, end);
   if (text_end == begin) return;
-  // So few queries are one part, which begins with the first.
+  // So few queries are one part, so begin is 0.
   head.queries <= kFewQueries ? kernels.attend_one_by_one(head) : kernels.attend(head, begin, text_end);
 }
 

@@ -30,8 +30,9 @@ constexpr std::int64_t kQueryBlock = block_size(48, P::kRows);
 template <class P>
 constexpr std::int64_t kKeyBlock = block_size(96, P::kColumns);
 
-// M P or dS of a tile [kQueryBlock, kKeyBlock]: computed in fp32, and as products read it. Where products are in bf16,
-// `rows` are rounded and `columns` hold the transposed matrix in the tiles of pack_bf16_tiles(); else both are `sums`.
+// M P or dS of a tile [kQueryBlock, kKeyBlock]: `sums` as computed in fp32, `rows` and `columns` as products read them.
+// Where products are in bf16, `rows` are rounded, and `columns` are the transposed matrix in the tiles of
+// pack_bf16_tiles(); else both are `sums`.
 template <class P>
 struct Coefficients {
   float* sums;
@@ -51,7 +52,7 @@ struct Work {
   Coefficients<P> scores, gradients;  // q k^T, then M P; dout v^T, then dS
   HeadMatrix<const Factor> q_rows, dout_rows;
   float *dq, *dk, *dv;  // [queries, padded_size]; [kKeyBlock, padded_size]
-  float* products;      // D_i, [queries]
+  float* products;      // [queries]: D_i, the sum of dout_i * out_i over the head
 
   // The panel of columns d, d + 1, .. of the block of `depth` rows that starts at row `begin`.
   const Word* panel(const Word* blocks, std::int64_t begin, std::int64_t depth, std::int64_t d) const {

@@ -177,7 +177,7 @@ void multiply_edge(std::int64_t rows, std::int64_t columns, std::int64_t words, 
   }
 }
 
-// Tile after tile of a, which are tile_step bytes apart.
+// Multiplies tile after tile of a, tile_step bytes apart, by one panel.
 inline void multiply_all_rows(std::int64_t rows, std::int64_t columns, std::int64_t words, bool has_tail, const char* a,
                               std::int64_t tile_step, std::int64_t row_step, std::int64_t word_step,
                               const std::uint32_t* panel, float* c, std::int64_t c_stride, bool accumulate) {
@@ -197,8 +197,8 @@ inline void multiply_all_rows(std::int64_t rows, std::int64_t columns, std::int6
 // they lead.
 constexpr std::int64_t kRowsAhead = 16, kLinesAhead = 2;
 
-// The first `count` panels of b; columns beyond the last are zero. Lines side by side are read together, as memory
-// likes it, but those of few panels: panels can be a power of two apart, for which a cache has few sets.
+// Packs the first `count` panels of b; columns beyond the last are zero. Lines side by side are read together, which is
+// fastest, but those of few panels: panels can be a power of two apart, for which a cache has few sets.
 template <int count>
 inline void pack_side_by_side(const Bf16* b, std::int64_t b_stride, std::int64_t depth, std::int64_t columns,
                               std::uint32_t* panels) {

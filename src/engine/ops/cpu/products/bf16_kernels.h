@@ -1,6 +1,7 @@
 // Kernels of a bf16 matrix product c (+)= a b with fp32 sums: on x86 by the instruction VDPBF16PS of AVX512-BF16 (Zen
-// 4, Cooper Lake, Sapphire Rapids and later; bf16_kernels.cc, bf16_rows.cc), twice as fast as those of fp32
-// (simd/gemm_kernel-inl.h); on Arm by BFMMLA (Neoverse N2, V1 and later; bf16_neon.cc), which never ran on a processor.
+// 4, Cooper Lake, Sapphire Rapids and later; bf16_kernels.cc, bf16_rows.cc), on Zen 4 and 5 twice as fast as those of
+// fp32 (simd/gemm_kernel-inl.h), on Sapphire Rapids slower (instructions.cc); on Arm by BFMMLA (Neoverse N2, V1 and
+// later; bf16_neon.cc), which ran in an emulator alone.
 //
 // A word is the pair of values of two neighbouring depths, the earlier one in its low half. VDPBF16PS multiplies a word
 // of a with words of b: word (q, j) of a panel of b holds b(2 q, j) and b(2 q + 1, j). BFMMLA multiplies two words of
@@ -13,7 +14,8 @@
 // training meets. Infinities and NaN propagate.
 //
 // BFMMLA adds the product of the high halves to that of the low halves and then both to the sum, words in their order.
-// Each addition rounds once, to odd: what is not exact gets an odd last bit. Subnormal values count as zero here, too.
+// Each addition rounds once, to odd: a result that is not exact gets an odd last bit, which moves it by less than one
+// last bit, where rounding to nearest moves it by at most half of one. Subnormal values count as zero here, too.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// The kernels of bf16_kernels.h for Arm, by BFMMLA: of two rows of a and two columns of b, four depths each, it adds
-// the products to the four sums of a register. Written in intrinsics, since Highway 1.0.3 has none of it. The functions
-// are compiled for it whatever the rest of the program is compiled for, and called only where the processor has it.
+// The kernels of bf16_kernels.h for Arm, by BFMMLA. It multiplies two rows of a by two columns of b, four depths each,
+// and adds the products to the four sums of a register. Written in intrinsics: Highway 1.0.3 has no function for it.
+// The functions are compiled for it whatever the rest of the program is compiled for, and called only where the
+// processor has it.
 #include "ops/cpu/products/bf16_kernels.h"
 
 #if defined(__aarch64__) && !defined(TERATRON_WITHOUT_BF16_PRODUCTS)

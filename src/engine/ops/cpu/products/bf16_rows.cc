@@ -1,5 +1,5 @@
-// Products of rows with rows of weights that lie in memory as they are multiplied (bf16_kernels.h). Written in
-// intrinsics for the reasons of bf16_kernels.cc.
+// Products of rows with rows of weights that are read where they are (multiply_bf16_rows() of bf16_kernels.h). Written
+// in intrinsics for the reasons of bf16_kernels.cc.
 #include "ops/cpu/products/bf16_kernels.h"
 
 #if defined(__x86_64__) && !defined(TERATRON_WITHOUT_BF16_PRODUCTS)

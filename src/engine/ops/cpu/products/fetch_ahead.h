@@ -1,6 +1,6 @@
-// Weights that are fetched from memory while others are multiplied. A tile reads a few rows of weights side by side,
-// which are too short for the hardware to see where they lead: without this it waits for most of their lines (measured
-// on Zen 4: 2 to 3 times as long).
+// Prefetches weights while others are multiplied. A tile reads a few rows of weights side by side, which are too short
+// for the hardware to predict: without this, a tile waits for most of their lines (measured on Zen 4: 2 to 3 times as
+// long).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ template <class T, int columns, std::int64_t values>
 class FetchAhead {
  public:
   FetchAhead() = default;  // fetches nothing
-  // From `begin` on, for tiles of tile_rows rows of x: as much as those of all `rows` read.
+  // Fetches weights from `begin` on while tiles of tile_rows rows of x are multiplied: by the last of all `rows`, as
+  // many as they have read.
   FetchAhead(const T* begin, std::int64_t rows, int tile_rows)
       : at_(begin), parts_((columns * tile_rows + rows - 1) / std::max<std::int64_t>(rows, tile_rows)) {}
 

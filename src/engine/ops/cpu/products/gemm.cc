@@ -12,13 +12,14 @@
 namespace teratron {
 namespace {
 
-// kUsualColumns: of a block without a c at most, whose sums are in scratch memory; of packed columns with one at least.
-// kTransposedColumns: of a block that packs rows of a at most.
+// kMaxBlockRows: of a block, at most. kUsualColumns: of a block whose sums are in scratch memory, at most; and of a
+// packed block of a product with a c, at least. kTransposedColumns: of a block that packs rows of a, at most.
 constexpr std::int64_t kMaxBlockRows = block_size(96, 1), kUsualColumns = block_size(512, 1),
                        kTransposedColumns = block_size(768, 1);
-// Columns that a thread packs at a time, whole panels on every target: more are read faster, but all threads get some.
+// Columns that a thread packs at a time, whole panels on every target. More are read faster, but all threads should
+// have some.
 constexpr std::int64_t kPackColumns = block_size(64, 32), kWidePackColumns = 2 * kPackColumns;
-// Without a c to add to, the whole depth must be at hand: then so few columns at a time, if it is very long.
+// Columns of a packed block without a c, at least. It holds the whole depth, since there is no c to add to.
 constexpr std::int64_t kMinWholeColumns = block_size(128, 1);
 // Blocks per thread, so that a thread that was interrupted does not keep the others waiting for long.
 constexpr std::int64_t kBlocksPerThread = 8;
@@ -40,7 +41,8 @@ std::vector<GemmRange> ranges_or_all(std::span<const GemmRange> ranges, std::int
 }
 
 // Whether this processor gains by long tiles. Cores with 2 MB of second-level cache (Sapphire Rapids) wait longer for
-// what is beyond it than the hardware fetches ahead (bench/results/train_cpu.md). Zen 4 and 5 have 1 MB.
+// lines from beyond it than the hardware fetches ahead. Zen 4 and 5 have 1 MB; Zen 5 gains nothing by long tiles
+// (bench/results/train_cpu.md).
 bool has_slow_panels() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   static const bool is_slow = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2L << 20;
@@ -53,7 +55,8 @@ GemmKernels kernels_of(DType dtype, bool bf16_products) {
   return bf16_products ? bf16_gemm_kernels() : float_gemm_kernels(dtype, has_slow_panels());
 }
 
-// Columns of a packed block of whole depth, if there are so many. Each packs all rows of a transposed a.
+// Columns of a packed block of whole depth, at least, if c has so many. For each, all rows of a transposed a are
+// packed.
 std::int64_t fewest_columns(bool has_c, bool is_a_transposed, const GemmKernels& kernels) {
   if (!has_c) return kMinWholeColumns;
   if (is_a_transposed) return kernels.max_block_columns;

@@ -28,8 +28,8 @@ struct GemmOperand {
   const void* data;
   std::int64_t stride;
   bool transposed = false;
-  // b alone may be a weight in tiles (tensor/weight_tiles.h), with the columns of a row as its stride. Its values,
-  // rounded to the product's type, take the way of all others: the bits are those of a weight that was widened before.
+  // Only b may be a weight in tiles (tensor/weight_tiles.h), with the columns of a row as its stride. Its values are
+  // rounded to the product's type and packed as any other: the bits are those of a weight that was widened before.
   std::optional<DType> tiles = std::nullopt;
 };
 
@@ -44,7 +44,7 @@ struct Gemm {
   DType dtype;                 // of a and b: f32, bf16 or f16
   bool bf16_products = false;  // bf16 alone, where has_bf16_products()
   GemmOperand a, b;
-  float* c;  // may be null: then the sums of a block are only there while it is finished
+  float* c;  // null: a block's sums lie in scratch memory until it is finished
   std::int64_t c_stride;
   bool accumulate = false;  // c += a b
   // Ranges of m and of k that are computed, in order and not empty. Without them, all is.
@@ -60,8 +60,8 @@ struct GemmBlock {
   std::int64_t columns() const { return column_end - column_begin; }
 };
 
-// Depths that are summed in registers before c is added. `words` of a column's panel hold them; `words_before` hold
-// the blocks of depth before this one.
+// Depths that are summed in registers before c is added: `words` of a panel's column, after the `words_before` of the
+// blocks of depth before it.
 struct DepthBlock {
   std::int64_t begin, count, words, words_before;
   bool is_first() const { return words_before == 0; }
@@ -81,7 +81,7 @@ struct PackedBlock {
   }
 };
 
-// The largest count among its blocks of depth.
+// The largest `count` of the packed block's blocks of depth.
 std::int64_t largest_depth(const PackedBlock& packed);
 
 // Sums of a block of c: element (i, j) at data[i * stride + j].
@@ -89,17 +89,16 @@ struct GemmSums {
   float* data;
   std::int64_t stride;
 };
-// Memory for a block's sums: in c or, without a c, in scratch memory of this thread, whose rows are not a power of two
-// apart.
+// Memory for a block's sums: in c or, where that is null, in this thread's scratch memory, whose rows are not a power
+// of two apart.
 GemmSums sums_of(const Gemm& gemm, const GemmBlock& block, std::int64_t panel_columns);
 
 // The functions and sizes that depend on how a and b are stored and multiplied.
 struct GemmKernels {
   std::int64_t tile_rows, panel_columns;
-  std::int64_t word_depths;  // values of a column in a word
-  std::int64_t
-      unit_depths;         // values that are multiplied at a time; blocks of depth are multiples of it but for the last
-  std::int64_t max_depth;  // of a block
+  std::int64_t word_depths;      // values of a column in a word
+  std::int64_t unit_depths;      // values multiplied at a time; every block of depth but the last is whole units
+  std::int64_t max_depth;        // of a block of depth
   std::int64_t max_panel_words;  // of a packed block, which stays in the last-level cache
   std::int64_t max_block_columns;
   void (*pack_columns)(const GemmOperand& b, const PackedBlock& packed, std::int64_t begin, std::int64_t end);
@@ -151,12 +150,13 @@ struct GemmShape {
   DType dtype;
   bool bf16_products, is_a_transposed, has_c;
 };
-// Scratch memory of a thread that calls gemm(); its helpers take no Scratch::kPanels. It never falls with m, n or k.
-// Ranges of k do not change it, but for bf16 products: each range is padded to a unit, so many short ones take more.
+// Includes the scratch memory of a thread that calls gemm(); its helpers take no Scratch::kPanels. It never falls with
+// m, n or k. Ranges of k do not change it, except in bf16 products, where each range is padded to a unit, so that many
+// short ones take more.
 void include_gemm(const GemmShape& shape, ScratchSizes& sizes);
 
-// Packs b into gemm.panels, which products read from then on. b is cut by whether there is a c: it is null where theirs
-// is, and is not written.
+// Packs b into gemm.panels, which products read from then on. gemm.c is not written, but must be null exactly if theirs
+// is, since b is cut in another way then.
 void pack_all(const Gemm& gemm);
 std::int64_t packed_words(std::int64_t n, std::int64_t k, DType dtype, bool bf16_products);
 

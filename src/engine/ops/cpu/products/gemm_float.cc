@@ -2,7 +2,7 @@
 // cost nothing, whatever their stride). A transposed a is packed by block, since its columns of a large power-of-two
 // stride would compete for a few cache sets. A 16-bit a is converted by block.
 //
-// On packed panels the kernel reaches 97 % of what FMA peaks at on Zen 4 (91.8 GFLOP/s) and on Zen 5 (256).
+// On packed panels the kernel reaches 97 % of the FMA peak of Zen 4 (91.8 GFLOP/s) and of Zen 5 (256).
 #include "ops/cpu/products/gemm.h"
 
 #include "ops/cpu/simd/simd_targets.h"
@@ -65,7 +65,7 @@ void pack_columns(const GemmOperand& b, const PackedBlock& packed, std::int64_t 
   }
 }
 
-// Elements of so many rows, whatever vectors fit.
+// Widens one element of each of `rows` rows, which lie side by side, in the largest vectors that fit.
 template <int rows, class T>
 HWY_INLINE void widen_tile_rows(const T* from, float* to) {
   static_assert(rows % 2 == 0);

@@ -37,7 +37,7 @@ constexpr std::int64_t kRowsInOrder = block_size(64, 2);
 // Scratch memory of finish_transposed().
 std::int64_t transposed_floats(std::int64_t rows) { return std::min(rows, kRowsInOrder) * kPanelColumns; }
 
-// Fetches a block of at most a panel's columns, whose rows are far apart.
+// Prefetches a block of at most a panel's columns, whose rows are far apart.
 void fetch(const TensorRef& view, const GemmBlock& block) {
   const std::int64_t size = size_of(view.dtype), last = block.columns() * size - 1;
   for (std::int64_t row = block.row_begin; row < block.row_end; ++row) {
@@ -138,7 +138,7 @@ std::optional<DType> tiles_in(const TensorRef& weight) {
   return is_tiles(weight.dtype) ? std::optional(weight.dtype) : std::nullopt;
 }
 
-// A product with a weight [outputs, inputs], but for its rows.
+// A product with a weight [outputs, inputs]; the caller adds its rows (m, a.data and c).
 Gemm product_with(const TensorRef& weight, WeightProduct use, std::int64_t inputs, std::int64_t outputs, DType dtype,
                   bool bf16_products) {
   const bool is_forward = use == WeightProduct::kForward;
@@ -164,7 +164,7 @@ void use_packed(Gemm& product, const TensorRef& packed) {
   product.panels = packed.data;
 }
 
-// Memory of the sums: fp32 outputs themselves; others are rounded once when a block is finished.
+// Memory of the sums: an fp32 output itself; null for others, which are rounded once when a block is finished.
 float* sums_of(const TensorRef& output) { return output.dtype == DType::kF32 ? output.as<float>() : nullptr; }
 
 // Computes all rows, each as in a call of its own.
@@ -265,7 +265,7 @@ void CpuBackend::do_frozen_linear_forward(const FrozenLinearForward& frozen) {
     product.rows = {};
     std::swap(product.m, product.n);
     std::swap(product.a.data, product.b.data);
-    product.c = nullptr;  // y lies the other way round
+    product.c = nullptr;  // y is transposed, so the sums cannot lie in it
     finish = kernels.finish_forward_transposed;
   }
   gemm(product, [&](const GemmBlock& block, const GemmSums& sums) { finish(frozen, block, sums); });

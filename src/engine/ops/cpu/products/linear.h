@@ -16,7 +16,7 @@ struct LinearKernels {
   void (*finish_forward)(const FrozenLinearForward& args, const GemmBlock& block, const GemmSums& sums);
   // Takes a block of y transposed: some outputs for all rows.
   void (*finish_forward_transposed)(const FrozenLinearForward& args, const GemmBlock& block, const GemmSums& sums);
-  // Rows [begin, end) of x as multiply_rows() takes them. Null: they are taken where they are.
+  // Converts rows [begin, end) of x for multiply_rows(). Null: it takes them where they are.
   void (*widen_rows)(const TensorRef& x, std::int64_t begin, std::int64_t end, float* widened) = nullptr;
   // Computes a block of y from its rows of x. A row's bits do not depend on the rows beside it.
   void (*multiply_rows)(const FrozenLinearForward& args, const void* x, const GemmBlock& block);
@@ -33,7 +33,7 @@ void clear_padding(const TensorRef& view, std::span<const GemmRange> ranges);
 // Includes the scratch memory of a linear layer of at most so many rows, forward and, with has_backward, backward.
 void include_linear(const WorkShapes::Product& product, DType dtype, bool bf16_products, bool has_backward,
                     ScratchSizes& sizes);
-// Includes that of low-rank products that are added to one.
+// Includes the scratch memory of low-rank products that are added to a linear layer's.
 void include_low_rank(std::int64_t rows, std::int64_t rank, DType dtype, bool bf16_products, ScratchSizes& sizes);
 
 }  // namespace teratron

@@ -90,7 +90,7 @@ inline void finish_bf16_forward_block(const LinearForward& args, const GemmBlock
 template <class T>
 void finish_forward_block(const LinearForward& args, const GemmBlock& block, const GemmSums& sums) {
   const void* const y = at<T>(args.y, block.row_begin, block.column_begin);
-  if (args.activation == Activation::kNone && sums.data == y && !args.bias) return;  // they are where they belong
+  if (args.activation == Activation::kNone && sums.data == y && !args.bias) return;  // the sums are y
   with_activation(args.activation, [&]<class A>(A) { store_outputs<T, A>(args, block, sums); });
 }
 
@@ -169,7 +169,7 @@ inline void finish_bf16_gradient_block(const LinearInputGradient& args, const Ge
 template <class T>
 void finish_gradient_block(const LinearInputGradient& args, const GemmBlock& block, const GemmSums& sums) {
   const void* const dx = at<T>(args.dx, block.row_begin, block.column_begin);
-  if (args.activation == Activation::kNone && sums.data == dx) return;  // they are where they belong
+  if (args.activation == Activation::kNone && sums.data == dx) return;  // the sums are dx
   with_activation(args.activation, [&]<class A>(A) { store_gradients<T, A>(args, block, sums); });
 }
 

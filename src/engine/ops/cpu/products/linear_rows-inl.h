@@ -84,13 +84,14 @@ void multiply_widened_rows(std::int64_t rows, std::int64_t columns, std::int64_t
   for (; o < columns; ++o) dot_rows<1>(rows, inputs, x, weight + o * inputs, nothing, sums + o, sums_stride);
 }
 
-// Rows [begin, end) of x in fp32.
+// Converts rows [begin, end) of x to fp32.
 template <class T>
 void widen_rows(const TensorRef& x, std::int64_t begin, std::int64_t end, float* widened) {
   widen_row(at<T>(x, begin, 0), (end - begin) * x.dim(1), widened);
 }
 
-// A block of y. X and T: what `multiply` takes, which makes the sums of x[rows, inputs] weight[columns, inputs]^T.
+// Computes a block of y. `multiply` makes the sums x[rows, inputs] weight[columns, inputs]^T of an x of type X and a
+// weight of type T.
 template <class X, class T, auto multiply, auto finish>
 void multiply_rows_in_place(const FrozenLinearForward& args, const void* x, const GemmBlock& block) {
   const LinearForward& linear = args.linear;

@@ -23,7 +23,7 @@ namespace teratron {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The part of a low-rank product that meets a block: weight columns [begin, end) of the result.
+// The part of a low-rank product that is added to a block: columns [begin, end) of the layer's result.
 struct LowRankPart {
   const LowRankProduct& product;
   bool transposed;  // the weight is [columns, rank], else [rank, columns]

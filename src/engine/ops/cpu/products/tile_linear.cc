@@ -31,7 +31,7 @@ namespace {
 using IntTag = hn::RebindToSigned<FloatTag>;
 using IntVector = hn::Vec<IntTag>;
 
-// whole_numbers_of(), a block at a time.
+// Rounds a row of x by whole_numbers_of(), a block at a time.
 template <class T>
 void round_row(const T* x, std::int64_t blocks, int larger_by, const RoundedRows& to, std::int64_t row) {
   const hn::Rebind<std::int8_t, FloatTag> bytes;
@@ -77,7 +77,7 @@ HWY_INLINE IntVector without_sign(IntVector words) {
   static_assert(larger_by(DType::kQ8Tile) == 0x80);
   return hn::Xor(words, hn::Set(IntTag(), static_cast<std::int32_t>(0x80808080)));
 }
-// kFloatLanes rows of a block of 4 bits.
+// Takes kFloatLanes rows of a block of 4 bits.
 HWY_INLINE void split(const Q4Tile& tile, std::int64_t row, BlockWords<1>& words) {
   constexpr std::int64_t kHalf = kTileWords / 2;
 #pragma GCC unroll 4
@@ -88,8 +88,8 @@ HWY_INLINE void split(const Q4Tile& tile, std::int64_t row, BlockWords<1>& words
   }
 }
 
-// Adds up products in 16 bits, two of a word at a time. Weights are taken in parts of 4 bits, of which 16 bits hold a
-// block: 16 * 15 * 127 < 2^15.
+// Adds up products in 16 bits, two of a word at a time. Weights are taken in parts of 4 bits, so that 16 bits hold the
+// sum of a block: 16 * 15 * 127 < 2^15.
 struct PairProducts {
   template <class Tile>
   static constexpr int kParts = std::is_same_v<Tile, Q8Tile> ? 2 : 1;

@@ -13,21 +13,21 @@
 
 namespace teratron {
 
-// Rows in whole numbers, and a matrix in tiles. `offsets`: for each block of a row, the number that its products begin
-// with, because kernels take whole numbers of the weights that are larger_by().
+// Rows in whole numbers, and a matrix in tiles. A block's sum of products begins with its offset, which takes back what
+// larger_by() adds.
 struct TileProduct {
   const void* tiles;
-  std::int64_t blocks;        // of a row
-  const std::int8_t* values;  // [rows, 32 * blocks]
-  const float* steps;         // [rows, blocks]
-  const std::int32_t* offsets;
+  std::int64_t blocks;          // of a row
+  const std::int8_t* values;    // [rows, 32 * blocks]
+  const float* steps;           // [rows, blocks]
+  const std::int32_t* offsets;  // [rows, blocks]
 };
 
 // sums[t, 0..16) of rows [begin, end) and one row of tiles; row `begin` is t = 0.
 using TileKernel = void (*)(const TileProduct& product, std::int64_t tile_row, std::int64_t begin, std::int64_t end,
                             float* sums, std::int64_t stride);
 
-// The constant by which kernels take weights larger, so that none has a sign.
+// The constant that kernels add to the whole numbers of weights, so that none is negative.
 constexpr int larger_by(DType tiles) { return tiles == DType::kQ8Tile ? 128 : kQ4Zero; }
 
 // Memory of a TileProduct's rows.
@@ -45,10 +45,11 @@ struct TileLinearKernels {
   TileKernel multiply;
 };
 
-// Kernels in the instruction VPDPBUSD of AVX512-VNNI (Ice Lake, Zen 4 and later); only where the processor has it.
+// Whether the processor has the instruction VPDPBUSD: in 512 bits, as AVX512-VNNI (Ice Lake, Zen 4 and later); in 256
+// bits, as AVX-VNNI (Alder Lake and later).
 bool has_vnni_products();
-// Whether the processor has the instruction in 256 bits, as AVX-VNNI (Alder Lake and later), without AVX-512.
 bool has_avx_vnni();
+// The kernel in 512 bits; only where has_vnni_products().
 TileKernel vnni_kernel(DType tiles);
 
 // Includes the scratch memory of a product with weights in tiles, of at most so many rows.

@@ -1,5 +1,5 @@
-// Values of weights in tiles (tensor/weight_tiles.h), for products that take them as they take any other weight: a part
-// of a panel at a time is widened to memory that stays in the first-level cache, and packed from there.
+// Values of weights in tiles (tensor/weight_tiles.h), for products that pack them like any other weight: a part of a
+// panel at a time is widened into memory that stays in the first-level cache, and packed from there.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The dropout mask of backend.h's struct Dropout, several Philox blocks at a time. Compiled once per target, so the
-// include guard toggles.
+// The dropout mask of struct Dropout (ops/operations.h), several Philox blocks at a time. Compiled once per target, so
+// the include guard toggles.
 #if defined(TERATRON_OPS_CPU_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TERATRON_OPS_CPU_DROPOUT_INL_H_
 #undef TERATRON_OPS_CPU_DROPOUT_INL_H_

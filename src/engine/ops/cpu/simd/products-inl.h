@@ -22,13 +22,16 @@ HWY_BEFORE_NAMESPACE();
 namespace teratron {
 namespace HWY_NAMESPACE {
 
-// T is what memory holds. Both have:
-//   Word, Factor   the elements of panels of b, and of rows of a
-//   kDepths        depths that are multiplied at a time, so that panels can be read from every kDepths-th on
-//   words          of a column of this depth
-//   pack, pack_transposed, multiply   as in gemm_kernel-inl.h
-//   rows           a matrix as rows of a: where it is if it is that, else converted into `converted`
-//   factors        results of fp32 as rows of a: where they are, or rounded into `rounded`
+// Products c (+)= a b in fp32. FloatProducts and Bf16Products, either of which is the parameter P of attention, have:
+//   Stored           type of a and b in memory
+//   Word, Factor     types of an element of a panel of b, and of a row of a
+//   kRows, kColumns  rows of a tile, columns of a panel
+//   kDepths          depths that are multiplied at a time: a panel can be read from every kDepths-th depth on
+//   kConverts        rows() converts what memory holds
+//   kRounds          fp32 results are rounded (round_to_bf16) before they are rows of a
+//   words            Words of a panel's column of this depth
+//   pack, pack_transposed, multiply   pack b into panels, and multiply rows of a by one panel (gemm_kernel-inl.h)
+//   rows             a matrix as rows of a: in place or, with kConverts, in `converted`
 template <class T>
 struct FloatProducts {
   using Stored = T;
@@ -83,13 +86,13 @@ struct Bf16Products {
   }
 };
 
-// Words in this thread's memory.
+// This thread's block of scratch memory, as `count` words of 32 bits.
 template <class Word>
 Word* scratch_words(Scratch use, std::int64_t count) {
   return reinterpret_cast<Word*>(scratch_floats(use, count));
 }
 
-// Calls choose(products) by the type in memory and the processor's products.
+// Calls choose(FloatProducts<T>()) for the type in memory or, with bf16_products, choose(Bf16Products()).
 template <class Choose>
 auto choose_products(DType dtype, bool bf16_products, const Choose& choose) {
   if (bf16_products) return choose(Bf16Products());
