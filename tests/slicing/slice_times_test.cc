@@ -251,6 +251,28 @@ TEST(SliceTimes, TheBestSlicesAreWithinTwoPerCentOfAnyEvenOnes) {
   EXPECT_GT(uneven, 0);
 }
 
+// The more micro-batches, the less slices gain, and the more their own cost counts. Updates of 700 are not simulated
+// whole.
+TEST(SliceTimes, TheBestSlicesOfManyMicroBatchesAreWithinTwoPerCentToo) {
+  RandomSequence random(RandomStream{.seed = 6});
+  for (const int micro_batches : {20, 90, 700}) {
+    for (int trial = 0; trial < 4; ++trial) {
+      const int stages = 2 + static_cast<int>(random.below(3));
+      const Profile profile = random_profile(random, stages);
+      const auto time_of = [&](const Lengths& lengths) {
+        return pipeline_milliseconds(profile, schedule_of(ScheduleKind::kSeq1F1B, stages, micro_batches, lengths),
+                                     alike(profile, lengths));
+      };
+      const Lengths best =
+          best_slice_lengths(profile, 1024, ScheduleKind::kSeq1F1B, {.stages = stages, .micro_batches = micro_batches});
+      for (const int count : {1, 2, 3, 4, 6, 8, 16}) {
+        ASSERT_LE(time_of(best), time_of(pipeline::even_slices(1024, count)) * 1.02)
+            << best.size() << " slices, not " << count << ", of " << micro_batches << " micro-batches";
+      }
+    }
+  }
+}
+
 TEST(SliceTimes, TheBestSlicesCanBeSharedOutWhereRanksShareRows) {
   RandomSequence random(RandomStream{.seed = 4});
   Profile profile = random_profile(random, 2);

@@ -14,7 +14,8 @@ namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
-constexpr std::int64_t kSteps = 256;  // of the grid that slices are cut on
+constexpr std::int64_t kSteps = 256;      // of the grid that slices are cut on
+constexpr double kMostSimulated = 16384;  // actions of an update that is simulated whole
 
 // Even cuts on the grid. Few large numbers of slices are tried, since neighbouring ones take about the same time.
 std::vector<Lengths> even_cuts(std::int64_t tokens, std::int64_t step) {
@@ -30,24 +31,34 @@ std::vector<Lengths> even_cuts(std::int64_t tokens, std::int64_t step) {
   return cuts;
 }
 
+// Milliseconds of an update until its last pass. A long update is simulated up to some micro-batches, at which the
+// pipeline is in its steady state; each further one takes as long as the last of those.
+double update_milliseconds(const Profile& profile, pipeline::ScheduleKind kind, pipeline::ScheduleSize size,
+                           const Lengths& lengths) {
+  const auto simulated = [&](int micro_batches) {
+    size.micro_batches = micro_batches;
+    return pipeline_milliseconds(profile, pipeline::make_schedule(kind, size), alike(profile, lengths));
+  };
+  const int all = size.micro_batches;
+  const double actions_of_round = pipeline::count_actions(size) / all * size.stages;
+  const int most = std::max(2, static_cast<int>(kMostSimulated / actions_of_round)) * size.stages;
+  if (all <= most) return simulated(all);
+  const double end = simulated(most);
+  return end + (all - most) * (end - simulated(most - size.stages)) / size.stages;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> best_slice_lengths(const Profile& profile, std::int64_t tokens,
                                              pipeline::ScheduleKind schedule, pipeline::ScheduleSize size) {
   check(pipeline::traits_of(schedule).takes_slices, "the schedule takes slices");
-  const int micro_batches = size.micro_batches;
-  // The pipeline is in its steady state after as many micro-batches as stages; simulating more would only take longer.
-  size.micro_batches = std::min(size.micro_batches, 2 * size.stages);
   const std::int64_t step = slice_grid(tokens, profile.key.unit(), kSteps);
   Lengths best;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](Lengths lengths, double handicap) {
     size.slices = static_cast<int>(lengths.size());
-    pipeline::ScheduleSize whole = size;
-    whole.micro_batches = micro_batches;
-    if (!best.empty() && pipeline::count_actions(whole) > static_cast<double>(pipeline::kMostActions)) return;
-    const pipeline::Schedule cut = pipeline::make_schedule(schedule, size);
-    const double time = handicap * pipeline_milliseconds(profile, cut, alike(profile, lengths));
+    if (!best.empty() && pipeline::count_actions(size) > static_cast<double>(pipeline::kMostActions)) return;
+    const double time = handicap * update_milliseconds(profile, schedule, size, lengths);
     if (time >= least) return;
     least = time;
     best = std::move(lengths);
