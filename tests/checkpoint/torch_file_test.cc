@@ -245,6 +245,11 @@ TEST_F(TorchTensors, ValuesBeyondTheStorageAreRefused) {
         pickled_tensor("0", 8, 0, {2, 2, 2}, {kLargest, kLargest, kLargest})}) {
     EXPECT_THAT(refusal(tensor), HasSubstr("more values than its storage of 32 bytes, or they lie beyond that"));
   }
+  std::string farthest = pickled_tensor("0", 8, 0, {2}, {kLargest});
+  const std::string stride = pickled_integer(kLargest);
+  farthest.replace(farthest.find(stride), stride.size(),
+                   "\x8a\x08" + little(std::numeric_limits<std::int64_t>::max()));  // a number of 8 bytes
+  EXPECT_THAT(refusal(farthest), HasSubstr("or they lie beyond that"));
   EXPECT_THAT(refusal(pickled_tensor("0", 8, -1, {2}, {1})), HasSubstr("a storage and a place in it"));
   EXPECT_THAT(refusal(pickled_tensor("0", 8, 0, {-2}, {1})), HasSubstr("its shape or its strides"));
   EXPECT_THAT(refusal(pickled_tensor("0", 8, 0, {2}, {-1})), HasSubstr("its shape or its strides"));

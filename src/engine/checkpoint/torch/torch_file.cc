@@ -66,7 +66,9 @@ std::optional<std::int64_t> extent_of(const std::vector<std::int64_t>& shape, co
   for (const std::int64_t size : shape) {
     if (__builtin_mul_overflow(values, size, &values) || values > most) return std::nullopt;
   }
-  return last + 1;
+  std::int64_t end = 0;
+  if (__builtin_add_overflow(last, 1, &end)) return std::nullopt;
+  return end;
 }
 
 }  // namespace
