@@ -1,5 +1,5 @@
 // Communicator: a group of ranks that reduce and exchange views. Every member of a group calls the same collectives in
-// the same order with views of the same shape and type. A group of one makes every collective a no-op or a copy, so
+// the same order with views of the same shape and type. A group of one makes every collective a no-op, so
 // layers call them without asking how many ranks there are.
 //
 // Sums are bitwise repeatable for a given group, the same bits on every rank; values of 16 bits are added in fp32 and

@@ -21,7 +21,7 @@ struct Activity {
 // Call that others let end: a collective with the ranks first, first + stride, .. of the world, or a message.
 struct AwaitedCall {
   const char* name = "";                // a literal, "all-reduce of"
-  int first = 0, stride = 1, size = 0;  // stride 0: other ranks than that; size 0: ranks that nobody names
+  int first = 0, stride = 1, size = 0;  // stride 0: unevenly spaced; size 0: the name says which
 
   std::string text() const;  // "all-reduce of ranks 0, 2"
 };

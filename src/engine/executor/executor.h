@@ -18,10 +18,10 @@ class Executor {
   Executor(Backend& backend, Model& model, const ExecutorOptions& options, std::shared_ptr<Mesh> mesh = nullptr);
 
   void allocate();                      // takes the planned memory
-  void initialize(std::uint64_t seed);  // weights from the paper's distribution, the optimizer's slots zero
+  void initialize(std::uint64_t seed);  // draws weights by Parameter::init, clears the optimizer's slots
   // Initializes some parameters with those weights, and no slots.
   void initialize(std::uint64_t seed, std::span<Parameter* const> some);
-  void clear_slots();  // the latter alone, for weights from elsewhere; training only
+  void clear_slots();  // clears the slots alone, for weights from elsewhere; training only
 
   // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.

@@ -32,7 +32,7 @@ struct Family {
 
 std::span<const Family> families();
 const Family& family_of(ModelKind kind);
-const Family& encoder_family();                    // that whose models read texts, with heads of tasks
+const Family& encoder_family();                    // BERT: of those that read texts, the one that is pre-trained here
 const Family* find_family(std::string_view name);  // null: there is none of this name
 std::vector<std::string_view> family_names();
 

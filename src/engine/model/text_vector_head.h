@@ -27,12 +27,12 @@ struct TextVectorHead {
   // Adds the head's inputs and losses to the traits of a BERT.
   static void add_to(ModelTraits& traits, const TextVectors& settings);
 
-  // Texts come kind by kind: first all first texts, then all second ones. N examples, C candidates.
+  // Texts come kind by kind: first all first texts, then all second ones. N examples, M candidates.
   struct Workspace {
     TensorRef sums;                          // A [texts, hidden]
     TensorRef pooled, unit, dunit, dpooled;  // C [texts, hidden]; the last two in training alone
     TensorRef ones, rstd;                    // C [hidden], A [texts]
-    TensorRef products, logits;              // C [N, C]
+    TensorRef products, logits;              // C [N, M]
     TensorRef loss, max, sum, target_logit;  // A [N]
     TensorRef cosines;                       // C [N, 1], of similarities
     SquaredErrors errors;                    // of similarities

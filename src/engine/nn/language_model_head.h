@@ -1,7 +1,8 @@
-// The tied output projection with its cross-entropy, in chunks of rows. Logits [chunk, vocabulary] are computed, turned
-// into losses and, in training, overwritten by their gradient and used before the next chunk, so [tokens, vocabulary]
-// never exists. Where the vocabulary is split over ranks, each computes its own columns, and three numbers a token are
-// exchanged: the largest logit, the sum of exponentials, the target's logit (Megatron-LM section 3).
+// An output projection, tied or not, with its cross-entropy, in chunks of rows. Logits [chunk, vocabulary] are
+// computed, turned into losses and, in training, overwritten by their gradient and used before the next chunk, so
+// [tokens, vocabulary] never exists. Where the vocabulary is split over ranks, each computes its own columns, and three
+// numbers a token are exchanged: the largest logit, the sum of exponentials, the target's logit (Megatron-LM section
+// 3).
 #pragma once
 
 #include <algorithm>

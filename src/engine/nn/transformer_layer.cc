@@ -1,4 +1,4 @@
-// The parts of a transformer layer that pre-norm and post-norm share: parameters, memory, and the choice of the pass.
+// What all placements of a layer's norms share: parameters, memory, and the choice of the pass.
 #include "nn/transformer_layer.h"
 
 namespace teratron {

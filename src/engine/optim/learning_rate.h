@@ -22,7 +22,7 @@ struct LearningRateSchedule {
   WsdDecayStyle wsd_style = WsdDecayStyle::kExponential;
 
   // Rate of update number `update`, counted from 1. It rises to the peak at `warmup`, falls to the minimum at `decay`,
-  // and stays.
+  // and stays; with kConstant it stays at the peak.
   double at(std::int64_t update) const;
   // The last update at the peak.
   std::int64_t fall_begins() const { return style == DecayStyle::kWsd ? decay - wsd_decay : warmup; }

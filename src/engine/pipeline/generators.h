@@ -1,4 +1,4 @@
-// The schedules by name. Each is a pure function of four sizes.
+// The schedules by name. Each is a pure function of its ScheduleSize.
 #pragma once
 
 #include <array>

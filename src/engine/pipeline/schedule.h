@@ -1,5 +1,5 @@
 // Schedules of pipeline parallelism are data: for every stage the ordered list of its actions. The same list is checked
-// (checker.h), timed (simulate.h), drawn (drawing.h) and executed.
+// (checker.h), timed (timing/simulate.h), drawn (drawing/drawing.h) and executed.
 //
 // A model is cut into cells, runs of layers; with V virtual stages, each stage holds V of them (CellMap says which).
 // A micro-batch goes through the cells in order, whole or in slices of tokens (TeraPipe, arXiv 2102.07988): a cell may

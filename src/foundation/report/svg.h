@@ -43,7 +43,7 @@ class Drawing {
 // Colour of the n-th series of a chart; colours repeat after the eighth.
 std::string_view series_color(std::size_t n);
 
-// Upper bound of the width of the text, in pixels.
+// Estimated width of the text, in pixels: ample for usual text, too small for many wide letters.
 double text_width(std::string_view text, int size);
 
 // Round values (1, 2, 2.5 or 5 times a power of ten apart) from 0 to at least `largest`, at most `most` + 1 of them.

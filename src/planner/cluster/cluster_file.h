@@ -10,8 +10,8 @@
 
 namespace teratron {
 
-// A file has these keys; times are seconds, sizes bytes. `from`, and peak_8, watts and backend of the device, may be
-// left out:
+// A file has these keys, each on a line of its own; times are seconds, sizes bytes. `from`, and peak_8, watts and
+// backend of the device, may be left out:
 //   name = "two hosts"
 //   devices = 16
 //   [device]

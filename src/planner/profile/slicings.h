@@ -17,7 +17,7 @@ struct ProfileSlicing {
 
 // Slicings of `tokens` tokens:
 //   - even ones into 1, 2, 4 .. 32 slices, and ones that begin with 3/4, 3/8, 3/16 and 3/32 of the sequence. So t(l, 0)
-//     is measured at lengths each of which is at most one and a half times the one before;
+//     is measured at lengths each of which is at most one and a half times the one before, from 1/16 on;
 //   - three with slices from long to short, as the best ones have; these are held out;
 //   - with several stages, also whole sequences with twice as many micro-batches as stages; two even slicings with as
 //     many micro-batches as stages, in which stages hardly ever wait; and three with deferred weight gradients.

@@ -7,7 +7,7 @@
 
 namespace teratron::plan {
 
-// Bars that planners of the judging half are held to: relative errors.
+// Bounds that predictions of the judging half are held to: relative errors.
 inline constexpr double kMostMeanError = 0.06, kMostWorstError = 0.20, kMostMemoryError = 0.05;
 inline constexpr double kMostLostByChoice = 0.03;  // of the fastest published layout's speed
 

@@ -44,7 +44,7 @@ class LiveStatus final : public TrainingObserver {
 
   const RankBoard& board_;
   const std::filesystem::path folder_;
-  mutable std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards run_ and recent_
   LiveRun run_;
   std::deque<IterationReport> recent_;
   bool ended_in_order_ = false;

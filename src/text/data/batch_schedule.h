@@ -28,7 +28,8 @@ class BatchSchedule {
   explicit BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp = std::nullopt,
                          const BatchesDone& done = {});
 
-  // Size of the update after `update` updates, and samples consumed by then; at least those consumed before.
+  // The batch size of the update that follows `update` earlier ones, and the samples consumed by `updates` updates.
+  // Neither argument is below BatchesDone::updates.
   std::int64_t batch_size(std::int64_t update) const;
   std::int64_t consumed_after(std::int64_t updates) const;
   std::int64_t largest() const { return stages_.back().size; }

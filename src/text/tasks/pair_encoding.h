@@ -43,8 +43,8 @@ TokenLists encode_texts(const Tokenizer& tokenizer, std::int64_t count, const Te
   return lists;
 }
 
-// Writes each pair as a sequence, in BERT's frame [CLS] a [SEP] b [SEP], or its a alone, into `examples`, which already
-// has its labels and sizes.
+// Writes each pair as a sequence, in BERT's frame [CLS] a [SEP] b [SEP], or its a alone, into `examples`: sets its ids,
+// begins and seconds, and leaves its labels as they are.
 void write_sequences(std::span<const TokenPair> pairs, const TextFrame& frame, TaskExamples& examples,
                      bool has_second = true);
 

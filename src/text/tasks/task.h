@@ -38,7 +38,7 @@ std::string_view name_of(TaskKind kind);  // mnli, qqp, squad1, squad2, race, cl
 
 // The outputs of a model for an example, by which its head is chosen.
 enum class TaskOutputs {
-  kLabels,       // logits of an example's label, `count` of them; a number, of `count` = 1
+  kLabels,       // `count` logits for each example, one a label; or its number, with `count` = 1
   kChoice,       // a logit for each of the example's `count` sequences
   kSpans,        // `count` = 2 logits for each token: of an answer's first and last token
   kVectors,      // a vector of each of the example's sequences, of which the first `count` = 2 belong together

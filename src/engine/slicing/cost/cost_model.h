@@ -21,10 +21,10 @@ struct CostModel {
   std::vector<double> without_context;  // t(l, 0) of each length, in milliseconds
   std::array<double, 4> context = {};   // a0 .. a3
 
-  // Between measured lengths t(l, 0) is a straight line and half of a3 l^2, since a slice's token attends to half of
+  // Between measured lengths t(l, 0) is a straight line plus half of a3 l^2, since a slice's token attends to half of
   // the slice on average. Below the first it goes on as between the first two, but is no less than the first's share by
-  // length and no more than the first: a shorter slice does less work, and less well. Never negative. InternalError for
-  // slices longer than any measured.
+  // length and no more than the first: a shorter slice does less work, less efficiently. Never negative. InternalError
+  // for slices longer than any measured.
   double milliseconds(std::int64_t length, std::int64_t context_tokens) const;
 
   CostModel times(double factor) const;  // all times multiplied

@@ -1,4 +1,4 @@
-// HTTP by cpp-httplib, whose headers only http_server.cc reads.
+// HTTP by cpp-httplib. This header has no type of the library; only files of http/ include the library's.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Values of templates: Python's, as far as Jinja's templates have them. All but namespaces are immutable, as in Jinja's
-// immutable sandbox, so copies share what they hold.
+// Values of templates: Python's, as far as Jinja's templates have them. All but namespaces and iterators are immutable,
+// as in Jinja's immutable sandbox, so copies share what they hold.
 #pragma once
 
 #include <cstdint>

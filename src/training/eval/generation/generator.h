@@ -33,7 +33,7 @@ struct GeneratorRequest {
 };
 
 struct GeneratorLimits {
-  std::size_t queue = 0;  // requests that wait for a cache
+  std::size_t queue = 0;  // most requests that may wait for a cache; submit() refuses more
   // Tokens of prompts that are computed between two tokens of other texts, rounded up to whole units; 0: all.
   std::int64_t prompt_tokens_a_step = 0;
 };
@@ -134,7 +134,7 @@ class Generator {
   void finish(Sequence& sequence, GenerationEnd end);
 
   LanguageModel& model_;
-  const std::int64_t unit_;  // tokens of a prompt, of which a piece has one or several, that caches share whole
+  const std::int64_t unit_;  // prompts are computed and shared in whole units of so many tokens
   const GeneratorLimits limits_;
   const GeneratorEvents events_;
   std::deque<Waiting> queue_;
