@@ -13,6 +13,7 @@
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/native/folder_changes.h"
 #include "checkpoint/native/folders.h"
 #include "checkpoint/random_model.h"
 
@@ -43,6 +44,23 @@ class FileSizeLimit {
   rlimit before_{};
   void (*handler_)(int);
 };
+
+// A file system that cannot exchange two names has neither for a moment, in which the process may be killed.
+TEST(InterruptedSave, ACheckpointThatWasToBeReplacedComesBackUnlessItWas) {
+  const TemporaryFolder folder;
+  RandomModel model(small_config());
+  model.fill(1);
+  save(folder.path(), model, 1);
+  const auto before = all_files(folder.path());
+  const fs::path place = folder / "iter_0000001", away = folder / "iter_0000001.replaced.partial";
+  fs::rename(place, away);
+  fs::create_directory(folder / "iter_0000001.partial");
+  { const FolderInProgress another(folder / "iter_0000002"); }
+  EXPECT_EQ(all_files(folder.path()), before);
+  fs::copy(place, away);
+  { const FolderInProgress another(folder / "iter_0000002"); }
+  EXPECT_EQ(all_files(folder.path()), before);
+}
 
 TEST(InterruptedSave, AFileThatMayNotGrowLeavesEverythingAsItWas) {
   const TemporaryFolder folder(TemporaryFolder::kDisk);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPartial = ".partial", kSetAside = "set_aside";
+constexpr std::string_view kPartial = ".partial", kReplaced = ".replaced.partial", kSetAside = "set_aside";
 
 void rename_folder(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -43,7 +43,8 @@ void remove_folder(const fs::path& folder) {
 
 fs::path partial_name(const fs::path& folder) { return folder.string() + std::string(kPartial); }
 
-// Removes the remains of crashed saves and deletions. Only names that Teratron gives.
+// Removes the remains of crashed saves and deletions. Only names that Teratron gives. A checkpoint that was to be
+// replaced gets its name back where the new one has not taken it.
 void remove_leftovers(const fs::path& root) {
   std::vector<fs::path> leftovers;
   std::error_code error;
@@ -53,7 +54,17 @@ void remove_leftovers(const fs::path& root) {
       leftovers.push_back(entry.path());
     }
   }
-  for (const fs::path& leftover : leftovers) remove_folder(leftover);
+  for (const fs::path& leftover : leftovers) {
+    std::string name = leftover.string();
+    if (name.ends_with(kReplaced)) {
+      name.resize(name.size() - kReplaced.size());
+      if (!fs::exists(name, error)) {
+        rename_folder(leftover, name);
+        continue;
+      }
+    }
+    remove_folder(leftover);
+  }
 }
 
 // Exchanges two folders in one step, so that both names always lead to a whole checkpoint; false where the file system
@@ -128,9 +139,14 @@ void FolderInProgress::publish() {
     replaced = partial_;
   } else {
     // Between the two names there is none, for a moment: the best that such a file system allows.
-    replaced = partial_name(final_.string() + ".replaced");
+    replaced = final_.string() + std::string(kReplaced);
     rename_folder(final_, replaced);
-    rename_folder(partial_, final_);
+    try {
+      rename_folder(partial_, final_);
+    } catch (...) {
+      fs::rename(replaced, final_, error);  // the first error is the one to report
+      throw;
+    }
   }
   published_ = true;
   sync_folder(final_.parent_path());  // before any file of the older one is gone
