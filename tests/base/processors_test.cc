@@ -3,13 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <thread>
 
-#include "base/child_program.h"
 #include "base/host/threads.h"
 #include "base/system_files.h"
 
@@ -82,18 +79,14 @@ TEST(Processors, MayBeMoreThanTheSystemsUsualSetHasRoomFor) {
 }
 
 TEST(Processors, AreTheUsualThreadsUnlessOpenMpsVariableSays) {
-  const char* const variable = std::getenv("OMP_NUM_THREADS");
-  EXPECT_EQ(usual_threads(), variable != nullptr ? std::min(std::atoi(variable), 4096) : usable_processors());
+  EXPECT_EQ(usual_threads(), threads_asked_for(std::getenv("OMP_NUM_THREADS")));
   std::thread([] { EXPECT_EQ(thread_count(), usual_threads()); }).join();
-}
-
-TEST(Processors, OpenMpsVariableAsksForNoMoreThreadsThanThereMayBe) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const Outcome outcome = ChildProgram({self, "--gtest_filter=Processors.AreTheUsualThreadsUnlessOpenMpsVariableSays"},
-                                       {"OMP_NUM_THREADS=2147483647"})
-                              .wait();
-  if (outcome.exit_code == 127) GTEST_SKIP() << "the system cannot start this program, as on an emulated processor";
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_EQ(threads_asked_for("3"), 3);
+  EXPECT_EQ(threads_asked_for("3,2"), 3) << "OpenMP's form for nested levels";
+  EXPECT_EQ(threads_asked_for("2147483647"), 4096) << "no more than there may be";
+  for (const char* const none : {static_cast<const char*>(nullptr), "", "0", "-2", "many", "99999999999"}) {
+    EXPECT_EQ(threads_asked_for(none), usable_processors());
+  }
 }
 
 }  // namespace

@@ -115,15 +115,16 @@ int usable_processors() {
   return quota == 0 ? bound_processors() : std::min(bound_processors(), quota);
 }
 
+int threads_asked_for(const char* openmp_variable) {
+  const std::string_view text = openmp_variable == nullptr ? "" : openmp_variable;
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  constexpr int kMost = 4096;  // the limit of --threads; more would exhaust the memory
+  return number > 0 ? std::min(number, kMost) : usable_processors();
+}
+
 int usual_threads() {
-  static const int usual = [] {
-    const char* const variable = std::getenv("OMP_NUM_THREADS");
-    const std::string_view text = variable == nullptr ? "" : variable;
-    int number = 0;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    constexpr int kMost = 4096;  // the limit of --threads; more would exhaust the memory
-    return number > 0 ? std::min(number, kMost) : usable_processors();
-  }();
+  static const int usual = threads_asked_for(std::getenv("OMP_NUM_THREADS"));
   return usual;
 }
 

@@ -24,7 +24,10 @@ int processor_quota(const std::filesystem::path& root = "/");
 // bound_processors(), at most the quota. At least 1.
 int usable_processors();
 
-// OMP_NUM_THREADS where the environment has that number, at most 4096 (as --threads), else usable_processors().
+// Threads for a value of OMP_NUM_THREADS (nullptr: not set): its number, at most 4096 as --threads; usable_processors()
+// where it is no positive number.
+int threads_asked_for(const char* openmp_variable);
+// threads_asked_for() of the environment, read at the first call.
 int usual_threads();
 
 // Bytes that the machine has available, at most what the control groups leave of their limits. File pages that the
