@@ -263,6 +263,12 @@ TEST(PipelineRun, OverSlowLinksSharedWeightsTakeTheLinksTime) {
   EXPECT_GE(use.sum_seconds, gathers + sums);
 }
 
+TEST(PipelineRun, SharedGradientsHaveWeightsToGather) {
+  PipelineWork work = shared_weights(2, 8e9);
+  work.weight_bytes.clear();
+  EXPECT_THROW(simulate(work, hosts_of_8(2)), InternalError);
+}
+
 TEST(PipelineRun, WeightsThatStayThroughTheBackwardAreGatheredOnce) {
   PipelineWork work = shared_weights(2, 8e9);
   const double again = simulate(work, hosts_of_8(2)).seconds;

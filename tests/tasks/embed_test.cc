@@ -102,7 +102,7 @@ TEST_F(EmbedFiles, PairsWithoutAnySimilarityAreNoneToLearnSimilaritiesFrom) {
   TaskReading with = reading();
   with.labels.are_numbers = true;
   EXPECT_THAT(message_of<UserError>([&] { open_csv("a,b,label\nrain,snow,\nsun,fog,\n", with, true); }),
-              HasSubstr("none of the 2 pairs to train on has a label"));
+              HasSubstr("no pair to train on has a label (2 pairs read)"));
 }
 
 // Outputs are vectors (1, 0) and (cos, sin): once with cosines in the order of the labels, once in the reverse order.

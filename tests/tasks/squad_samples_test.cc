@@ -33,7 +33,7 @@ TEST_F(TaskFiles, QuestionsWithoutAnswersArePredictedAndNotTrainedOn) {
   EXPECT_THROW(set->scores(outputs), InternalError);
   EXPECT_EQ(predictions(*set, outputs), "{\"q\":\"snow\"}\n");
   EXPECT_THAT(refusal(TaskKind::kSquad1, {without}, default_reading(TaskKind::kSquad1), true),
-              HasSubstr("none of the 1 question to train on"));
+              HasSubstr("no question to train on has a label (1 question read)"));
   const auto both = open(TaskKind::kSquad1, {without, with}, default_reading(TaskKind::kSquad1), true);
   EXPECT_THAT(both->examples().labels, ElementsAre(4, 4));
   EXPECT_THAT(both->notes(), HasSubstr("1 question without labels left out"));

@@ -220,7 +220,7 @@ TEST_F(TagFiles, SentencesAndWordsWithoutALabelAreLeftOutOfTrainingAndOfScores) 
   EXPECT_FALSE(test->has_labels());
   EXPECT_EQ(test->notes(), "1 sentence of 2 words; no labels");
   EXPECT_THAT(message_of<UserError>([&] { open_file("b.conll", "rain\nsun\n", true); }),
-              HasSubstr("none of the 1 sentence to train on has a label"));
+              HasSubstr("no sentence to train on has a label (1 sentence read)"));
 }
 
 TEST_F(TagFiles, PredictionsComeBackFromScoreInBothFormats) {

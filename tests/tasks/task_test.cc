@@ -200,7 +200,7 @@ TEST_F(TaskFiles, TestSetsOfPairsArePredictedRowByRow) {
   const TaskOutputValues outputs = {{0, 1, 3}, {-1, -2, -2}};
   EXPECT_EQ(predictions(*set, outputs), "index\tprediction\n0\tneutral\n1\tcontradiction\n2\tcontradiction\n");
   EXPECT_THROW(set->scores(outputs), InternalError);
-  EXPECT_THAT(refusal(TaskKind::kMnli, {file}, {}, true), HasSubstr("none of the 2 pairs to train on has a label"));
+  EXPECT_THAT(refusal(TaskKind::kMnli, {file}, {}, true), HasSubstr("no pair to train on has a label (2 pairs read)"));
   const auto both = open(TaskKind::kMnli, {file, "neutral\train\tsnow\n"}, {}, true);
   EXPECT_THAT(both->examples().labels, ElementsAre(2));
   EXPECT_THAT(both->notes(), HasSubstr("1 pair; 2 without a label left out; 1 row left out"));

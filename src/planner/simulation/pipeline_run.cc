@@ -93,6 +93,7 @@ class Run {
     size_is(work_.gradient_bytes, at(schedule_.cells()), "cells with gradients");
     size_is(work_.weight_bytes, at(schedule_.cells()), "cells with weights");
     size_is(work_.update_seconds, at(stages_), "stages that update");
+    check(!shards_gradients() || !work_.weight_bytes.empty(), "sharded gradients have weights to gather");
   }
 
   void count_weight_passes() {

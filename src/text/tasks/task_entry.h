@@ -113,7 +113,8 @@ TERATRON_TASKS(TERATRON_DECLARE_TASK)
 
 // UserError: all examples to train on were left out, since none has a label. `noun` of one.
 [[noreturn]] inline void throw_unlabelled(std::int64_t left_out, std::string_view noun) {
-  throw_user_error("none of the {} to train on has a label; a test set is none to train on", counted(left_out, noun));
+  throw_user_error("no {} to train on has a label ({} read); a test set cannot be trained on", noun,
+                   counted(left_out, noun));
 }
 
 // The index of the largest; the first of equal ones.
