@@ -2,7 +2,6 @@
 // against every way such a folder can differ. Results of these weights: tests/model/hugging_face_bert_test.cc.
 #include <gmock/gmock.h>
 
-#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
@@ -204,20 +203,6 @@ TEST(HuggingFaceBert, OneLabelIsANumber) {
     EXPECT_EQ(config["problem_type"], "regression");
     EXPECT_EQ(config["id2label"], (Json{{"0", "LABEL_0"}}));
   }
-}
-
-// Comparing each name with all before it takes minutes.
-TEST(HuggingFaceBert, HundredsOfThousandsOfLabelsAreWrittenAndReadAtOnce) {
-  ModelConfig config = small_config();
-  config.set_kind(ModelKind::kBert);
-  config.norm_placement = NormPlacement::kPost;
-  config.head = ModelHead::kClassification;
-  config.num_labels = 200'000;
-  for (std::int64_t row = 0; row < config.num_labels; ++row)
-    config.label_names.push_back(fmt::format("label {}", -row));
-  const TemporaryFolder folder;
-  put_file(folder / "config.json", hugging_face_config(config, DType::kF32, {}));
-  EXPECT_EQ(read_hugging_face_config(folder / "config.json").model.label_names, config.label_names);
 }
 
 TEST(HuggingFaceBert, ExportAndImportGiveBackEveryBitOfOurs) {

@@ -133,7 +133,7 @@ struct TransformerLayer {
     TensorRef mlp, up, attention, qkv, key_value;
   };
   ProductGradients carve_gradients(const CallSizes& sizes, Carver& carver) const;
-  // The same in the workspace, where they share memory: a backward pass uses one after the other.
+  // Product gradients in the workspace, where they share memory: a backward pass uses one after the other.
   ProductGradients in_workspace(const LayerPass& pass, const LayerWorkspace& w) const;
 
   // Layers that begin with a norm, from the last to the first: each writes the gradient that enters the MLP of the

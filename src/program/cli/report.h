@@ -36,7 +36,7 @@ void report(const std::filesystem::path& json, std::string_view text, std::strin
 void report_beside(const std::filesystem::path& out, const std::filesystem::path& json, std::string_view text,
                    std::string_view json_line);
 
-// The same two functions for values of nlohmann::json.
+// Value of nlohmann::json. Both functions take one in the place of a line of JSON.
 template <class Json>
 concept JsonValue = requires(const Json& value) {
   value.dump();

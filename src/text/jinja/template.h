@@ -15,7 +15,7 @@ namespace teratron::jinja {
 
 struct Tree;
 
-// What a rendering is given, and its bounds: beyond one it ends in an Error.
+// Variables and functions of a rendering, and its bounds: beyond one it ends in an Error.
 struct Context {
   const nlohmann::ordered_json& variables;        // an object
   std::map<std::string, Function> functions;      // beside Jinja's range, dict and namespace

@@ -39,8 +39,8 @@ struct LayerSettings {
   ContextSplit context = {};
 };
 
-// Of the first `groups` tensor-parallel groups, which stand one after another on the cluster, the one with the slowest
-// collectives. Where their size does not divide a host's devices, some lie astride two hosts.
+// Tensor-parallel group with the slowest collectives, of the first `groups`, which stand one after another on the
+// cluster. Where their size does not divide a host's devices, some lie astride two hosts.
 CollectiveGroup slowest_tensor_group(const Cluster& cluster, std::int64_t tensor, std::int64_t groups);
 
 class ModelCosts {

@@ -78,7 +78,7 @@ struct KnownLayouts {
 
 // `runners_up`: at most so many beside the best. UserError where no layout has as many devices or fewer.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up = 5);
-// The same, beside other searches: reads their findings from `known` and adds its own.
+// Searches likewise, beside other searches: reads their findings from `known` and adds its own.
 SearchResult search_layouts(const PlanRequest& request, std::size_t runners_up, KnownLayouts& known);
 // Only the fastest layout: `start`, which fits, or a faster one.
 SearchResult search_from(const PlanRequest& request, const PlannedLayout& start);

@@ -18,7 +18,7 @@ struct NamedFilter {
 // The filter of this name; null: there is none.
 Filter find_filter(std::string_view name);
 
-// The same among the filters of lists (sequence_filters.cc).
+// The filter of lists of this name (sequence_filters.cc); null: there is none.
 Filter find_sequence_filter(std::string_view name);
 
 }  // namespace teratron::jinja
