@@ -1,7 +1,9 @@
 // Documents that share a sample, on GPUs against the CPU, and by captured graphs.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
+#include <span>
 
 #include "model/train_in_layout.h"
 
@@ -49,31 +51,58 @@ TEST(GpuDocuments, InSixteenBitsStayWithinTheirRounding) {
   }
 }
 
+// Losses of three rounds of `batches` on one GPU, with its graphs or without.
+std::vector<double> losses_of(const ModelConfig& config, std::span<const MicroBatch> batches, bool graphs) {
+  const auto gpu = make_cuda_backend({.graphs = graphs});
+  Decoder model(config, {});
+  Executor executor(*gpu, model, {.batch = 3, .tokens = 7, .first_keys = true, .position_ids = true});
+  executor.allocate();
+  executor.initialize(11);
+  std::vector<double> losses;
+  for (int round = 0; round < 3; ++round) {
+    for (const MicroBatch& batch : batches) losses.push_back(executor.forward_backward(batch).total());
+  }
+  return losses;
+}
+
+void expect_graphs_of_their_own(const ModelConfig& config, std::span<const MicroBatch> batches) {
+  const std::vector<double> plain = losses_of(config, batches, false);
+  EXPECT_EQ(losses_of(config, batches, true), plain);
+  EXPECT_EQ(std::set<double>(plain.begin(), plain.end()).size(), batches.size()) << "they differ";
+}
+
 // One executor may be given batches with documents and without.
 TEST(GpuDocuments, AreSeenByTheGraphsOfTheirBatchAlone) {
   ModelConfig config = small_config();
   config.hidden_dropout = config.attention_dropout = 0;
   RandomBatch data(3, 7, config.vocab_size, 1);
   data.add_documents(5, 1);
-  const auto losses_with = [&](bool graphs) {
-    const auto gpu = make_cuda_backend({.graphs = graphs});
-    Decoder model(config, {});
-    Executor executor(*gpu, model, {.batch = 3, .tokens = 7, .first_keys = true, .position_ids = true});
-    executor.allocate();
-    executor.initialize(11);
-    std::vector<double> losses;
-    for (int round = 0; round < 3; ++round) {
-      for (const bool apart : {true, false}) {
-        MicroBatch batch = data.whole();
-        if (!apart) batch.first_keys = {};
-        losses.push_back(executor.forward_backward(batch).total());
-      }
-    }
-    return losses;
-  };
-  const std::vector<double> plain = losses_with(false);
-  EXPECT_EQ(losses_with(true), plain);
-  EXPECT_EQ(std::set<double>(plain.begin(), plain.end()).size(), 2U) << "they differ";
+  MicroBatch whole = data.whole();
+  whole.first_keys = {};
+  expect_graphs_of_their_own(config, std::array{data.whole(), whole});
+}
+
+// A window gives each token a first key, with documents and without, so that only the positions tell them apart.
+TEST(GpuDocuments, RotatePositionsByTheGraphsOfTheirBatchAlone) {
+  ModelConfig config = small_config();
+  config.set_kind(ModelKind::kLlama);
+  config.hidden_dropout = config.attention_dropout = 0;
+  config.window = 4;
+  RandomBatch data(3, 7, config.vocab_size, 1);
+  data.add_documents(5, 1);
+  MicroBatch apart = data.whole(), whole = data.whole();
+  apart.first_keys = whole.first_keys = whole.position_ids = {};
+  expect_graphs_of_their_own(config, std::array{apart, whole});
+}
+
+// Dropout counts the padding that was cut off.
+TEST(GpuDocuments, DropByTheGraphsOfTheirLengthAlone) {
+  ModelConfig config = small_config();
+  config.hidden_dropout = config.attention_dropout = 0.1;
+  const RandomBatch data(3, 7, config.vocab_size, 1);
+  MicroBatch cut = data.whole();
+  cut.uncut_tokens = 9;
+  expect_graphs_of_their_own(config, std::array{data.whole(), cut});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class Executor {
   // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
   LossSums forward_backward(std::span<const MicroBatch> micro_batches);
   LossSums forward_backward(const MicroBatch& only) { return forward_backward({&only, 1}); }
-  // Leaves out the sum over data-parallel ranks.
+  // Leaves out every sum of gradients between ranks: of copies, of tensor-parallel ranks, of a tied table's two ends.
   LossSums forward_backward_alone(const MicroBatch& only);
 
   // New weights from the step's gradients, on every rank. All ranks of the mesh call it.

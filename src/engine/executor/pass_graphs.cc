@@ -13,12 +13,14 @@ void PassGraphs::run(Kind kind, const SliceCall& call, int layer, const TensorRe
                    .layer = layer,
                    .batch = pass.batch,
                    .tokens = pass.tokens,
+                   .sequence_length = pass.sequence_length,
                    .seed = pass.seed,
                    .accumulate = pass.accumulate,
                    .weights_later = pass.weights_later,
                    .stream = stream.data,
                    .key_lengths = pass.key_lengths.data,
-                   .first_keys = pass.first_keys.data};
+                   .first_keys = pass.first_keys.data,
+                   .position_ids = pass.position_ids.data};
   auto found = graphs_.find(wanted);
   if (found == graphs_.end()) {
     if (graphs_.size() == kMost) return work();

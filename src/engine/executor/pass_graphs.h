@@ -40,10 +40,10 @@ class PassGraphs {
   struct Key {
     Kind kind;
     int chunk, micro_batch, slice, layer;
-    std::int64_t batch, tokens;
+    std::int64_t batch, tokens, sequence_length;
     std::uint64_t seed;
     bool accumulate, weights_later;
-    const void *stream, *key_lengths, *first_keys;
+    const void *stream, *key_lengths, *first_keys, *position_ids;
     auto operator<=>(const Key&) const = default;
   };
 

@@ -16,7 +16,7 @@ namespace teratron {
 class StepRun {
  public:
   struct Options {
-    bool sums_over_copies = true;      // gradients, over the data-parallel ranks
+    bool sums_over_copies = true;      // false: no gradients are summed between ranks, of whatever group
     Communicator* replicas = nullptr;  // ParameterBuckets::sum_over_ranks
     std::vector<pipeline::TraceSpan>* trace = nullptr;
     StepTallies* tallies = nullptr;

@@ -53,7 +53,7 @@ class StageMemory {
   // First tokens in the cache of one sequence, for one layer of this rank, [1, tokens, 2 * key_width].
   TensorRef cached(std::int64_t cache, int layer, std::int64_t tokens) const;
 
-  // The table of rotary positions, with this configuration; null where the model has none.
+  // The table of rotary positions, with this configuration; no elements where the model has none.
   TensorRef rotary() const { return arena_[blocks_.rotary]; }
   const RotaryConfig& rotary_config() const { return model_.layers.front().attention.rotary; }
   // Keys that a token sees at most, where sequences have more; 0: all.
