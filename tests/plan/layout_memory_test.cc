@@ -203,5 +203,17 @@ TEST(LayoutMemory, CountsThreadsOfProcessorsAndWhatOperationsOfGpusPassOn) {
   for (const std::string_view name : cluster_preset_names()) EXPECT_EQ(cpu_threads(find_cluster(std::string(name))), 0);
 }
 
+// A search asks for threads first, so no constant is read before they are all known to be right.
+TEST(LayoutMemory, WrongConstantsOfAClusterAreRefused) {
+  RandomSequence random({.seed = 3});
+  PlanRequest request = random_request(random);
+  request.cluster.device.memory = 1;  // for no layout
+  for (const Constant& wrong : {Constant{"cores", 1e10, "test"}, {"cores", 0.5, "test"}, {"corse", 2, "test"}}) {
+    request.cluster.constants = {wrong};
+    EXPECT_THROW(cpu_threads(request.cluster), UserError) << wrong.name << " " << wrong.value;
+    EXPECT_THROW(search_layouts(request, 0), UserError) << wrong.name << " " << wrong.value;
+  }
+}
+
 }  // namespace
 }  // namespace teratron::testing

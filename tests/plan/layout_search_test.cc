@@ -122,6 +122,7 @@ TEST(LayoutSearch, NoLayoutIsFasterThanItsBound) {
     PlanRequest request = random_request(random);
     if (trial % 4 == 0) request.fixed.slicing = {.open = Slicing::Open::kJoint};
     if (trial % 5 == 0) request.config.optimizer.kind = OptimizerKind::kMuon;
+    if (trial % 6 == 0) request.config.model.config.adapters.rank = 4;
     std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, request.fixed);
     if (layouts.empty()) continue;
     LayoutTimes times(request.config, request.cluster, request.vocab_size);

@@ -9,8 +9,8 @@
 
 namespace teratron::plan {
 
-// Text of the file: a row of passes for each stage and, where there are spans, rows of what its devices do beside them:
-// messages, sums of gradients, the update.
+// Text of the file: for each stage a row of its passes and, where there are spans, of its update after them. Other rows
+// have what its devices do beside the passes: messages, sums, gathers.
 std::string trace_of(const pipeline::Simulation& timeline, std::span<const simulation::Span> spans = {});
 
 }  // namespace teratron::plan

@@ -96,9 +96,9 @@ double bytes_by_megatron(const TrainConfig& config) {
   double most = 0;
   for (std::size_t stage = 0; stage < stages; ++stage) {
     double held = layers * parameters.layer, logits = 0;
-    if (stage == 0) held += parameters.embedding;
+    if (stage == 0) held += parameters.embedding + parameters.tied;
     if (stage + 1 == stages) {
-      held += parameters.head;
+      held += parameters.head + (stage == 0 ? 0 : parameters.tied);
       logits = kOfLogit * static_cast<double>(slices.front() * model.vocab_size) / tensor;
     }
     const double live = peaks[stage].micro_batches, caches = slices.size() > 1 ? kOfCache * columns * (live + 1) : 0;

@@ -15,7 +15,7 @@ namespace teratron::plan {
 // ("llmq"). Two are no constants of the cost model: "power", the share of a data sheet's rates that a card keeps under
 // its limit of power, and "host_share", that of PCIe's rate which the update of state in the host's memory reaches.
 
-// The generation of a preset's card: "Ampere", "Hopper", "Ada", "Blackwell".
+// The generation of a preset's card: "Volta", "Ampere", "Hopper", "Ada", "Blackwell".
 std::string_view generation_of(std::string_view card);
 
 // The run's machines with the constants of its scopes. A constant is fitted only if `constants` names it.

@@ -108,10 +108,12 @@ class Program {
 
 ReproducedCell ratio_to(const PaperCell& cell, const std::vector<ReproducedCell>& above) {
   const auto find = [&](std::string_view name) {
-    return std::ranges::find_if(
+    const auto found = std::ranges::find_if(
         above, [&](const ReproducedCell& one) { return one.table == cell.cell.table && one.name == name; });
+    check(found != above.end(), "a ratio's two cells stand above it");
+    return *found;
   };
-  ReproducedCell ratio = ratio_of(*find(cell.cell.name), *find(cell.beside));
+  ReproducedCell ratio = ratio_of(find(cell.cell.name), find(cell.beside));
   ratio.cause = cell.cell.cause;
   return ratio;
 }

@@ -68,7 +68,7 @@ class EventSimulation {
     std::string name;
     double bytes_per_second = 0;
     std::vector<RouteId> routes;  // that cross it
-    std::int64_t messages = 0;    // that cross it now
+    std::int64_t messages = 0;    // that cross it now; a message that crosses it twice counts twice
     double bytes = 0, busy = 0, busy_since = 0;
   };
   // `progress`: bytes that each of its messages has sent since the route was last idle.

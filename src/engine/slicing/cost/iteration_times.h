@@ -14,7 +14,7 @@ namespace teratron::slicing {
 // 0 where one stage works at a time, 1 where all of them always do.
 double together_share(const pipeline::Simulation& simulation);
 
-// Costs at the pace of a schedule with as many stages at work together. A single cut stands for all micro-batches.
+// A schedule's costs, at the pace of as many stages as it keeps at work. A single cut stands for all micro-batches.
 pipeline::Costs paced_costs(const Profile& profile, const pipeline::Schedule& schedule,
                             std::span<const pipeline::MicroBatchCut> cuts, const CellWork& work = {});
 

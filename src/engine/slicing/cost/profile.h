@@ -33,9 +33,8 @@ struct ProfileKey {
   std::int64_t sequences = 1, tokens = 0;                     // of a micro-batch
   std::int64_t logits_chunk = 0;
 
-  std::int64_t unit() const {
-    return sequence_parallel != 0 ? tensor_parallel : 1;
-  }  // tokens that slices are multiples of
+  // Lengths of slices are multiples of so many tokens.
+  std::int64_t unit() const { return sequence_parallel != 0 ? tensor_parallel : 1; }
   bool operator==(const ProfileKey&) const = default;
 };
 

@@ -88,8 +88,9 @@ CostConstants constants_of(const Cluster& cluster) {
 }
 
 int cpu_threads(const Cluster& cluster) {
-  const auto cores = std::ranges::find(cluster.constants, "cores", &Constant::name);
-  return cores == cluster.constants.end() ? 0 : static_cast<int>(cores->value);
+  const CostConstants constants = constants_of(cluster);
+  const bool has_cores = std::ranges::count(cluster.constants, "cores", &Constant::name) > 0;
+  return has_cores ? static_cast<int>(constants.cores) : 0;
 }
 
 std::vector<Constant> all_constants(const Cluster& cluster) {

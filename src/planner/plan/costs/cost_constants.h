@@ -27,8 +27,8 @@ struct CostConstants {
   double gradient_bytes = 0;         // of a parameter's gradient, as it is added up and summed over the copies
   double update_bytes = 0;           // that an update reads and writes for a parameter
   double sum_efficiency = 0;         // share of a shared port's rate that sums over copies of the model reach
-  double gather_slowdown = 0;        // times the links' own time that gathers of updated weights take
-  double pace = 0;                   // times that passes take of what they take at their best
+  double gather_slowdown = 0;        // time of a gather of updated weights over the links' own
+  double pace = 0;                   // a pass's usual time over its time at its best
   double sum_interference = 0;       // seconds that a second of these sums takes from the passes beside it
   double head_saturation = 0;        // a head of this size halves the rate of attention that writes no scores
   double point_passes = 1;           // times the counted reads and writes of a layer's passes over memory
@@ -43,7 +43,8 @@ struct CostConstants {
   double step_start = 0;             // seconds of an update beside all else
 };
 
-// Threads of a rank where devices are CPUs, whose clusters say how many `cores` they have; else 0.
+// Threads of a rank where devices are CPUs, whose clusters say how many `cores` they have; else 0. UserError as
+// constants_of().
 int cpu_threads(const Cluster& cluster);
 
 // UserError that lists the constants of the cluster that there are none of, or that are out of their range.

@@ -19,7 +19,7 @@ struct StepTime {
   double hardware_utilization = 0;  // HFU: with what is made again
 };
 
-// `config` has no faults, its token slices are not to be chosen yet, and it fits the cluster's devices. `vocab_size`:
+// `config` has no faults, its token slices are chosen, and it fits the cluster's devices. `vocab_size`:
 // where the configuration has none. UserError where the cluster has unknown constants.
 // `context`: the configuration's sequences are one such rank's shares. These ranks count in data_parallel: they hold
 // the same weights and sum gradients with the copies.

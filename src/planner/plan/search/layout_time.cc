@@ -158,7 +158,7 @@ LayoutTimes::MicroBatch LayoutTimes::batch_of(const Layout& layout) {
 double LayoutTimes::update_seconds(const Layout& layout, double layers) {
   const auto shares = static_cast<double>(layout.distributed_optimizer ? layout.data : 1);
   double& of_layer = layer_parameters_[layout.tensor];
-  if (of_layer == 0) of_layer = rank_parameters(model_, layout.tensor).layer;
+  if (of_layer == 0) of_layer = rank_parameters(model_, layout.tensor, 1, /*trained=*/true).layer;
   return costs_of(layout).update_seconds(layers * of_layer / shares);
 }
 
