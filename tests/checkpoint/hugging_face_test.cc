@@ -237,6 +237,21 @@ TEST(HuggingFace, AModelThatComputesSomethingElseIsRefusedWithAllReasons) {
   EXPECT_THAT(refusal([](Json& config) { config["tie_word_embeddings"] = false; }, kSame), HasSubstr("unties"));
 }
 
+// Layers that read one input have the tensors of those that follow each other.
+TEST(HuggingFace, ParallelLayersAreGptNeoxsAlone) {
+  for (const ModelKind kind : {ModelKind::kGpt2, ModelKind::kLlama, ModelKind::kMistral, ModelKind::kQwen2}) {
+    const TemporaryFolder folder;
+    ModelConfig config = small_config();
+    config.set_kind(kind);
+    config.norm_placement = NormPlacement::kParallel;
+    const RandomModel model(config);
+    save_checkpoint(folder / "run", config, model.parameters, *model.backend, {.iteration = 9});
+    EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(folder / "run", folder / "hf"); }),
+                HasSubstr("--layernorm-placement"));
+    EXPECT_FALSE(fs::exists(folder / "hf"));
+  }
+}
+
 TEST(HuggingFace, WeightsThatAreNotTheConfigsAreRefused) {
   EXPECT_THAT(refusal(kSame, [](FileTensors& tensors) { tensors.erase("transformer.h.1.ln_2.bias"); }),
               HasSubstr("'transformer.h.1.ln_2.bias' is missing"));

@@ -24,10 +24,10 @@
 namespace teratron {
 
 struct IterationReport {
-  std::int64_t iteration = 0;          // the update just applied, counted from 1
-  std::int64_t global_batch_size = 0;  // of this update
-  std::int64_t consumed_samples = 0, consumed_tokens = 0;
-  std::int64_t tokens = 0;   // of this update, without padding
+  std::int64_t iteration = 0;                              // the update just applied, counted from 1
+  std::int64_t global_batch_size = 0;                      // of this update
+  std::int64_t consumed_samples = 0, consumed_tokens = 0;  // of the whole run so far; tokens with padding
+  std::int64_t tokens = 0;                                 // of this update, without padding
   LossSums losses;           // means over the global batch, before the update, in nats, by kind
   double loss = 0;           // their sum
   double gradient_norm = 0;  // before clipping

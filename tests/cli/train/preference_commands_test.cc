@@ -114,7 +114,8 @@ TEST_F(PreferenceCommands, FaultsAreOneClearError) {
   EXPECT_THAT(refused(training_.command(with(one, {"--dpo-beta", "0.2"}))), HasSubstr("--dpo, which is missing"));
   EXPECT_THAT(refused({"eval", "loss", "--load", path("base"), "--data-path", path("pairs")}), HasSubstr("--dpo"));
   succeed(preferring(with(one, {"--save", path("adapted")})));
-  EXPECT_THAT(refused(preferring(with(one, {"--finetune", path("adapted")}))), HasSubstr("convert --merge"));
+  EXPECT_THAT(refused(preferring(with(one, {"--finetune", path("adapted")}))),
+              HasSubstr("convert --merge --from teratron --to teratron"));
   write_file_atomically(path("pairs.jsonl"), "{\"chosen\": \"a\"}\n");
   EXPECT_THAT(refused(preferences({"--show", "1"})), AllOf(HasSubstr("pairs.jsonl"), HasSubstr("\"rejected\"")));
 }

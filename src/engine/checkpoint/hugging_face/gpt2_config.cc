@@ -57,10 +57,11 @@ ModelConfig read_gpt2_config(const JsonFields& fields, Phrases& unsupported, Phr
 
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer) {
   if (model.key_value_heads() != model.num_attention_heads || model.head_dim != 0 || model.window > 0 ||
-      model.untied_output) {
+      model.untied_output || model.norm_placement != NormPlacement::kPre) {
     throw_user_error(
         "this GPT-2 has what Hugging Face's has not: fewer heads of keys (--num-query-groups), heads of another size "
-        "(--kv-channels), a window (--window-size) or an output projection of its own");
+        "(--kv-channels), a window (--window-size), an output projection of its own, or norms in another place "
+        "(--layernorm-placement)");
   }
   std::optional<std::int64_t> end_of_text = special_token_id(tokenizer, "<|endoftext|>");
   if (tokenizer.empty() && model.vocab_size == kVocabulary) end_of_text = kEndOfText;

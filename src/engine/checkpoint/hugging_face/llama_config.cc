@@ -114,6 +114,12 @@ nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents
         "this {} has a window (--window-size {}), and Hugging Face's has none; of these models Mistral has",
         model.family().title, model.window);
   }
+  if (model.norm_placement != NormPlacement::kPre) {
+    throw_user_error(
+        "this {} has parallel layers (--layernorm-placement parallel), and Hugging Face's has none; of these models "
+        "GPT-NeoX has",
+        model.family().title);
+  }
   nlohmann::ordered_json json = {
       {"architectures", {absent.class_name}},
       {"model_type", model.family().name},

@@ -9,7 +9,7 @@
 //                                        (train/config/resume_rules.h)
 //   iter_0000100/checkpoint.json         the model's shape, the training state, and the checksums of all of the above
 //   latest_checkpointed_iteration.txt    which of them is current (Megatron-LM's name), and a checksum
-//   best                                 a link to the one of the lowest validation loss (--save-best)
+//   best                                 a link to that of the lowest validation loss, or a task's highest score
 //
 // A folder is written under another name, brought to the disk, and renamed; the tracker file follows last. So whatever
 // ends a save half-way (a crash, a full disk), the checkpoint before it is intact and current.

@@ -50,8 +50,8 @@ class CheckpointWriter {
 
   // Makes it the current checkpoint; returns its folder. UserError where a value is not finite: no files remain.
   std::filesystem::path publish();
-  // Makes it the only checkpoint. One of this iteration that stands there is replaced where it has the same model and
-  // files, and is a UserError else (check_takes_conversion()).
+  // As publish(), where check_takes_conversion() has passed. It deletes no other checkpoint. One of this iteration is
+  // replaced if it has the same model and files; else it is a UserError.
   std::filesystem::path publish_as_only();
 
  private:

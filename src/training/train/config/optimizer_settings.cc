@@ -146,7 +146,7 @@ void add_loss_scaling_fields(FieldList& list, LossScaling& s) {
   list.add("initial-loss-scale", &s.initial, "X", "where the dynamic loss scale starts");
   list.add("min-loss-scale", &s.minimum, "X", "where it stops falling");
   list.add("loss-scale-window", &s.window, "N", "updates without overflow before it doubles");
-  list.add("hysteresis", &s.hysteresis, "N", "overflows before it halves");
+  list.add("hysteresis", &s.hysteresis, "N", "it halves from the N-th overflow on");
 }
 
 }  // namespace teratron

@@ -128,8 +128,8 @@ void require_reference(const TrainConfig& config) {
   const fs::path& from = config.output.finetune;
   if (!config.documents.dpo || from.empty() || !find_weights(from).model.adapters.active()) return;
   throw_user_error(
-      "'{}' holds adapters, and --dpo compares with the model without them; merge them first: teratron convert --merge "
-      "{} OUT, then --finetune OUT",
+      "'{}' holds adapters, and --dpo compares with the model without them; merge them first: teratron convert "
+      "--merge --from teratron --to teratron {} OUT, then --finetune OUT",
       from.string(), from.string());
 }
 
