@@ -143,11 +143,24 @@ TEST_F(CleanStage, DocumentsWithoutAnUrlPassTheRulesAboutThem) {
   EXPECT_THAT(through(stages_of(make_clean_stage(std::move(rules))), {"a", "a"}), ElementsAre("a", "a"));
 }
 
+TEST_F(CleanStage, ListsNameDomainsAsAddressesAreCompared) {
+  lists();
+  write_file_atomically(folder_ / "domains.txt", "\xEF\xBB\xBFwww.first.org\nWWW.Second.org\nwww.uk\n");
+  const UrlRules rules(folder_.path());
+  for (const char* url : {"http://first.org/", "https://www.first.org/a", "http://a.second.org", "http://www.uk/"}) {
+    EXPECT_EQ(rules.judge(url).value_or(Drop{}).reason, "domain") << url;
+  }
+  EXPECT_FALSE(rules.judge("http://third.org/"));
+}
+
 TEST_F(CleanStage, ListsThatAreNoneAreErrors) {
   EXPECT_THROW(UrlRules{folder_.path()}, UserError);
   lists();
   write_file_atomically(folder_ / "domains.txt", "a.org\nhttp://b.org/\n");
   EXPECT_THAT(message_of<UserError>([&] { UrlRules{folder_.path()}; }), HasSubstr("domains.txt:2"));
+  lists();
+  write_file_atomically(folder_ / "extensions.txt", "jpg\ntar.gz\n");
+  EXPECT_THAT(message_of<UserError>([&] { UrlRules{folder_.path()}; }), HasSubstr("the last one: gz"));
 }
 
 TEST(UrlLists, ThoseThatComeWithTheProgramCanBeRead) {

@@ -24,9 +24,21 @@ bool is_host(std::string_view host) {
          std::ranges::all_of(host, is_host_letter);
 }
 
-std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
+constexpr std::string_view kWeb = "www.";
+
+// Hosts are compared without "www.".
+std::string without_web(std::string host) {
+  if (host.starts_with(kWeb) && is_host(std::string_view(host).substr(kWeb.size()))) host.erase(0, kWeb.size());
+  return host;
+}
+
+enum class Entries { kDomains, kEndings };
+
+std::unordered_set<std::string> read_list(const std::filesystem::path& file, Entries kind) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::unordered_set<std::string> entries;
-  const std::string content = read_file(file);
+  std::string content = read_file(file);
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
   std::int64_t line_number = 0;
   for (std::string_view line : lines_of(content)) {
     ++line_number;
@@ -38,7 +50,11 @@ std::unordered_set<std::string> read_list(const std::filesystem::path& file) {
       throw_user_error("{}:{}: '{}' is neither a domain (example.org) nor an ending (jpg)", file.string(), line_number,
                        line);
     }
-    entries.insert(ascii_lower(line));
+    if (kind == Entries::kEndings && line.find('.') != line.npos) {
+      throw_user_error("{}:{}: '{}' has a dot, and an ending is what follows the last one: {}", file.string(),
+                       line_number, line, line.substr(line.rfind('.') + 1));
+    }
+    entries.insert(kind == Entries::kDomains ? without_web(ascii_lower(line)) : ascii_lower(line));
   }
   return entries;
 }
@@ -74,8 +90,7 @@ std::optional<UrlParts> parse_url(std::string_view url) {
                  .port = std::string(port),
                  .path = std::string(rest.substr(path_begin))};
   if (!is_host(parts.host)) return std::nullopt;
-  constexpr std::string_view kWeb = "www.";
-  if (parts.host.starts_with(kWeb) && is_host(parts.host.substr(kWeb.size()))) parts.host.erase(0, kWeb.size());
+  parts.host = without_web(std::move(parts.host));
   if (!parts.path.starts_with('/')) parts.path.insert(0, "/");
   return parts;
 }
@@ -87,7 +102,8 @@ std::string page_key(const UrlParts& url) {
 }
 
 UrlRules::UrlRules(const std::filesystem::path& folder)
-    : domains_(read_list(folder / "domains.txt")), extensions_(read_list(folder / "extensions.txt")) {}
+    : domains_(read_list(folder / "domains.txt", Entries::kDomains)),
+      extensions_(read_list(folder / "extensions.txt", Entries::kEndings)) {}
 
 std::optional<Drop> UrlRules::judge(std::string_view url) const {
   const std::optional<UrlParts> parts = parse_url(url);
