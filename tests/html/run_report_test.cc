@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "base/message_of.h"
 #include "base/temporary_folder.h"
+#include "data/indexed/indexed_dataset_writer.h"
 #include "html/run_parts.h"
 
 namespace teratron::testing {
@@ -56,6 +57,25 @@ TEST_F(RunReportTest, ReadsWhatARunLeft) {
                                            Pair("data_path", "[ '/no/corpus' ]"), Pair("tokenizer", "")));
   EXPECT_EQ(record.data.at(0), "/no/corpus");
   EXPECT_EQ(record.curve("mfu"), nullptr);
+}
+
+TEST_F(RunReportTest, CorporaOfABlendAreCountedWithTheirShards) {
+  std::filesystem::create_directories(folder("data"));
+  const auto corpus = [&](const std::string& name, int tokens) {
+    IndexedDatasetWriter writer(folder("data") / name, 100);
+    writer.add_document(std::vector<std::int32_t>(static_cast<std::size_t>(tokens), 7));
+    writer.commit();
+    return (folder("data") / name).string();
+  };
+  const std::string a = corpus("a", 60), b = corpus("b", 30), c = corpus("c", 70);
+  const auto page_of = [&](const std::string& words) {
+    return run_report({run("r", fmt::format("data_path = [{}]\n", words))}, {});
+  };
+  const std::string all = page_of(fmt::format("'0.7', '{}', '0.3', '{},{}'", a, b, c));
+  EXPECT_THAT(all, AllOf(HasSubstr(fmt::format("0.3 of {},{}", b, c)), HasSubstr("2 times all of it"),
+                         Not(HasSubstr("not there now"))));
+  const std::string some = page_of(fmt::format("'{}', '{}'", a, (folder("data") / "gone").string()));
+  EXPECT_THAT(some, AllOf(HasSubstr("not there now"), Not(HasSubstr("times all of it"))));
 }
 
 TEST_F(RunReportTest, APageAsksNoNetworkAndShowsTextsAsTexts) {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "console/readable.h"
-#include "data/indexed/indexed_dataset.h"
+#include "data/data_path.h"
 #include "eval/paper_results.h"
 #include "pipeline/schedule.h"
 #include "report/svg.h"
@@ -184,13 +184,18 @@ void add_data(HtmlPage& page, const std::vector<RunRecord>& runs) {
   std::vector<std::vector<std::string>> rows;
   for (const RunRecord& run : runs) {
     std::int64_t tokens = 0;
-    for (const std::filesystem::path& prefix : run.data) {
-      std::vector<std::string> row = {run.name, prefix.string()};
+    bool are_all_there = true;
+    const bool is_blend = !weights_of(run.data).empty();
+    for (std::size_t i = is_blend ? 1 : 0; i < run.data.size(); i += is_blend ? 2 : 1) {
+      const std::string& word = run.data[i];
+      std::vector<std::string> row = {run.name, is_blend ? fmt::format("{} of {}", run.data[i - 1], word) : word};
       try {
-        const IndexedDataset corpus = IndexedDataset::open(prefix);
-        tokens += corpus.tokens();
-        row.insert(row.end(), {readable_integer(corpus.documents()), readable_integer(corpus.tokens())});
+        const auto corpus = is_blend ? open_corpora(std::vector<std::string>{"1", word}).front().dataset
+                                     : open_corpus(std::vector<std::string>{word});
+        tokens += corpus->tokens();
+        row.insert(row.end(), {readable_integer(corpus->documents()), readable_integer(corpus->tokens())});
       } catch (const UserError&) {
+        are_all_there = false;
         row.insert(row.end(), {"not there now", ""});
       }
       rows.push_back(std::move(row));
@@ -198,7 +203,9 @@ void add_data(HtmlPage& page, const std::vector<RunRecord>& runs) {
     const svg::Points* const read = run.curve("consumed_tokens");
     if (read == nullptr) continue;
     const std::string epochs =
-        tokens > 0 ? fmt::format(", {:.3g} times all of it", read->back().second / static_cast<double>(tokens)) : "";
+        tokens > 0 && are_all_there
+            ? fmt::format(", {:.3g} times all of it", read->back().second / static_cast<double>(tokens))
+            : "";
     rows.push_back({run.name, "read in training", "", readable_whole(read->back().second) + epochs});
   }
   if (rows.empty()) return page.paragraph("The settings name no corpus.");

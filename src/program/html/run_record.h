@@ -35,7 +35,7 @@ struct RunRecord {
   // Settings of config.toml, in its order: "lr", "0.003". Settings that follow from others have the current
   // checkpoint's values.
   std::vector<std::pair<std::string, std::string>> settings;
-  std::vector<std::filesystem::path> data;  // its corpora, --data-path
+  std::vector<std::string> data;  // words of --data-path: corpora, and in a blend a weight before each
   std::vector<RunSample> samples;
   std::vector<SavedCheckpoint> checkpoints;  // ascending
   std::optional<CheckpointInfo> last;        // of the current checkpoint
