@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "eval/generation/generator.h"
 #include "model/random_batch.h"
@@ -38,6 +39,7 @@ class Requests {
         model_, limits,
         GeneratorEvents{.prompt =
                             [this](std::int64_t id, const std::vector<GeneratedToken>& tokens) {
+                              if (unwanted.contains(id)) generator->cancel(id);
                               for (const GeneratedToken& token : tokens) {
                                 text(id).prompt_scores.push_back(token.chosen.log_probability);
                                 note_likeliest(id, token);
@@ -50,7 +52,11 @@ class Requests {
                               note_likeliest(id, token);
                               return true;
                             },
-                        .finished = [this](std::int64_t id, GenerationEnd end, std::int64_t) { text(id).end = end; }});
+                        .finished = [this](std::int64_t id, GenerationEnd end, std::int64_t) { text(id).end = end; },
+                        .read =
+                            [this](std::int64_t id, std::int64_t) {
+                              if (unwanted.contains(id)) generator->cancel(id);
+                            }});
   }
 
   RequestedText& text(std::int64_t id) {
@@ -59,6 +65,7 @@ class Requests {
   }
 
   std::optional<Generator> generator;
+  std::set<std::int64_t> unwanted;  // cancelled by their first event
 
  private:
   void note_likeliest(std::int64_t id, const GeneratedToken& token) {
@@ -152,6 +159,22 @@ TEST(Generator, TakesNoMoreThanItsQueueHoldsAndFreesThePlaceOfACancelledRequest)
   while (requests.generator->step()) {
   }
   EXPECT_EQ(requests.text(0).tokens.size(), 5U);
+  EXPECT_EQ(requests.text(1).end, std::nullopt);
+  EXPECT_EQ(requests.text(2).tokens.size(), 5U);
+}
+
+TEST(Generator, ARequestThatItsOwnEventCancelsHasNoMoreEvents) {
+  Requests requests(1, 4, {.queue = 3});
+  requests.unwanted = {0, 1};
+  const GenerationSettings scores_alone{.max_new_tokens = 0, .prompt_log_probabilities = true};
+  requests.generator->submit({.text = {.prompt = {1, 2, 3}}, .settings = scores_alone});
+  requests.generator->submit({.text = {.prompt = {1, 2, 3}}, .settings = {.max_new_tokens = 5}});
+  requests.generator->submit({.text = {.prompt = {1, 2, 3}}, .settings = {.max_new_tokens = 5}});
+  while (requests.generator->step()) {
+  }
+  EXPECT_EQ(requests.text(0).prompt_scores.size(), 2U);
+  EXPECT_EQ(requests.text(0).end, std::nullopt);
+  EXPECT_TRUE(requests.text(1).tokens.empty());
   EXPECT_EQ(requests.text(1).end, std::nullopt);
   EXPECT_EQ(requests.text(2).tokens.size(), 5U);
 }

@@ -74,6 +74,8 @@ TEST(MultipleChoice, ABadLineIsOneErrorThatNamesIt) {
       {R"({"context": "a", "choices": ["b", "c"], "answer": 2})", "none of its 2 choices"},
       {R"({"context": "a", "choices": ["b", "c"], "answer": -1})", "none of its 2 choices"},
       {R"({"context": "a", "choices": ["b", "c"], "answer": ""})", "none of its 2 choices"},
+      {R"({"context": "a", "choices": ["b", "c"], "answer": "02"})", "none of its 2 choices"},
+      {R"({"context": "a", "choices": ["b", "c"], "answer": "99999999999999999999"})", "none of its 2 choices"},
       {R"({"context": "a", "choices": ["b", " "], "answer": 0})", "blank or no text"},
       {R"({"context": "a", "choices": ["b", 7], "answer": 0})", "blank or no text"},
       {R"({"context": "a", "choices": ["b"], "answer": 0})", "fewer than two"},

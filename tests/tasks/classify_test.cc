@@ -156,6 +156,15 @@ TEST_F(ClassifyFiles, ALabelIsTheModelsThatIsTheSameNumber) {
   EXPECT_NEAR(nlohmann::json::parse(report.json)["accuracy"].get<double>(), 200.0 / 3, 1e-9);
 }
 
+TEST_F(ClassifyFiles, EqualNumbersAreOneLabelThatNoPredictionHas) {
+  const auto set = open_file("dev.csv", "text,label\nrain,1\nsnow,1.0\nsun,2\n",
+                             with_labels({.are_numbers = false, .names = {"1", "2"}}));
+  put_file(folder_ / "p.jsonl", predictions(*set, {{0, 1}, {0, 1}, {0, 1}}));
+  const ScoreReport report =
+      entry_of(TaskKind::kClassify).scoring.score(std::vector{folder_ / "dev.csv"}, folder_ / "p.jsonl", TaskReading());
+  EXPECT_NEAR(nlohmann::json::parse(report.json)["f1_macro"].get<double>(), (0 + 50.0) / 2, 1e-9) << report.json;
+}
+
 TEST_F(ClassifyFiles, SingleTextsAndPairsAreFramedAndCutAtTheirEnds) {
   const auto single = open_file("t.csv", "text,label\nrain snow,a\n,b\n", {});
   const std::vector<std::int32_t> tokens = tokenizer_.encode("rain snow");

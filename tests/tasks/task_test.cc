@@ -146,7 +146,7 @@ TEST_P(SyntheticTask, NamesUnreadableFilesAndTheRemedy) {
   EXPECT_THAT(message_of<UserError>([&] {
                 open_task(GetParam(), std::vector{file}, Tokenizer(bytes), default_reading(GetParam()), false);
               }),
-              HasSubstr("byte-level BPE"));
+              HasSubstr("the tokenizer is BPE"));
 }
 
 // Whatever their labels: the second pair alone. Each of RACE's four sequences counts.

@@ -18,7 +18,7 @@ TextFrame frame_of_pairs(const Tokenizer& tokenizer, std::int64_t seq_length, bo
   const std::optional<TextFrame> frame = text_frame(tokenizer);
   if (!frame) {
     throw_user_error(
-        "the tokenizer is byte-level BPE without RoBERTa's special tokens, and tasks need BERT's [CLS] and [SEP]; use "
+        "the tokenizer is BPE without RoBERTa's special tokens, and tasks need BERT's [CLS] and [SEP]; use "
         "the model's own files (vocab.txt, or tokenizer.json)");
   }
   if (!has_second && seq_length < TextFrame::kTokensOfOne + 1) {

@@ -99,7 +99,7 @@ std::vector<std::string> label_names(TaskKind kind, const TaskReading& reading =
 
 // Whether the files to train on decide the labels (classify, tag).
 bool has_labels_of_files(TaskKind kind);
-// Those labels; of embed numbers, or none. UserError: as open_task(), and classify/labels.h.
+// Those labels; of embed numbers, or none. UserError: as open_task(), and custom/labels.h.
 LabelSet labels_in_files(TaskKind kind, std::span<const std::filesystem::path> files, const TaskReading& reading);
 
 // The usual settings: sequences of 128 tokens (MNLI, QQP, classify, embed, tag), 384 (SQuAD) and 512 (RACE); questions
@@ -130,7 +130,7 @@ class TaskSet {
   // The first score compares sets of a task: accuracy (MNLI, QQP, RACE, classify), F1 (SQuAD), Spearman's correlation
   // (numbers of classify, similarities of embed), the accuracy of retrieval (embed without them), F1 of spans (tag; of
   // labels that are none of spans their accuracy). Further ones are F1 (QQP, each type of tag), exact match (SQuAD),
-  // accuracies of middle and high schools (RACE, of its levels), and those of classify/metrics.h. InternalError: no
+  // accuracies of middle and high schools (RACE, of its levels), and those of custom/metrics.h. InternalError: no
   // labels, outputs of other examples.
   virtual std::vector<TaskScore> scores(const TaskOutputValues& outputs) const = 0;
   // Writes the format of the task's site: GLUE's table (MNLI, QQP), JSON (SQuAD, RACE), JSON lines (classify, embed;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -102,7 +103,9 @@ class QuestionReader {
     if (value.is_number_integer()) number = value.get<std::int64_t>();
     if (value.is_string()) {
       const std::string text(jinja::stripped(value.get_ref<const std::string&>()));
-      if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') number = text[0] - '0';
+      if (!text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; })) {
+        std::from_chars(text.data(), text.data() + text.size(), number);
+      }
       if (text.size() == 1 && text[0] >= 'A' && text[0] <= 'Z') number = text[0] - 'A';
     }
     if (number < 0 || number >= count) {

@@ -118,7 +118,7 @@ CorpusLoss measure(const EvaluationJob& job, const LoadedModel& model, const Ran
                      {.stride = std::min(job.options.stride, model.model->options().tokens),
                       .documents = job.documents,
                       .baselines = rank.is_first() && job.options.baselines,
-                      .observer = show_scoring(rank)});
+                      .observer = show_scoring(rank, job.options.baselines)});
 }
 
 // Whether the shards are chats. UserError: some are, or the options are for other texts.

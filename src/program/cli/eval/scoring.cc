@@ -38,13 +38,13 @@ void add_scoring_fields(FieldList& list, ScoringOptions& o, std::string stride_h
   add_evaluation_fields(list, o, "windows");
 }
 
-ScoringObserver show_scoring(const Rank& rank) {
+ScoringObserver show_scoring(const Rank& rank, bool compares) {
   if (!rank.is_first()) return [](const ScoringState&) {};
   const auto share = std::make_shared<std::atomic<double>>(0);
   const auto task = std::make_shared<LongTask>("computing the loss", [share] { return share->load(); });
-  return [task, share](const ScoringState& state) {
+  return [task, share, compares](const ScoringState& state) {
     *share = static_cast<double>(state.scored) / static_cast<double>(state.targets);
-    if (state.scored == state.targets) task->next("comparing with simpler models");
+    if (compares && state.scored == state.targets) task->next("comparing with simpler models");
   };
 }
 

@@ -39,7 +39,7 @@ struct ScoringOptions : EvaluationOptions {
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
 // Observer that shows progress on the first rank.
-ScoringObserver show_scoring(const Rank& rank);
+ScoringObserver show_scoring(const Rank& rank, bool compares = false);
 
 // Scores of a task for people and for scripts: "accuracy 71.20, f1 68.01".
 std::string text_of(std::span<const TaskScore> scores);

@@ -96,7 +96,8 @@ Shown look_at(const fs::path& folder) {
   if (age < kFresh) {
     std::this_thread::sleep_for(kRefresh + kRefresh / 2);
     const std::optional<LiveRun> next = read_live_run(folder);
-    if (next && next->written_at > run->written_at) return {.run = *next, .life = Life::kLives};
+    if (!next) throw_no_run(folder);  // it ended as it should
+    if (next->written_at > run->written_at) return {.run = *next, .life = Life::kLives};
   }
   return {.run = *run, .life = Life::kGone, .age = wall_seconds() - run->written_at};
 }

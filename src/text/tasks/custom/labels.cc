@@ -129,14 +129,22 @@ std::int32_t LabelWords::of(const Row& row, const Table& table) const {
 LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers) {
   LabelPairs pairs{.set = {.are_numbers = are_numbers}};
   std::set<std::string> names;
-  const auto add_labels = [&](const Table& from, const LabelWords& known) {
+  const auto add_labels = [&](const Table& from, bool joins) {
+    const LabelWords known(pairs.set);
+    std::set<std::string> found;
     for (const Row& row : from.rows) {
-      if (!are_numbers && !row.label.empty() && !known.has(row.label)) names.insert(row.label);
+      if (!are_numbers && !row.label.empty() && !known.has(row.label)) found.insert(row.label);
     }
+    std::vector<std::string> others(found.begin(), found.end());
+    if (joins && std::ranges::all_of(others, [](auto& name) { return number_of(name).has_value(); })) {
+      std::ranges::stable_sort(others, {}, [](auto& name) { return *number_of(name); });
+      join_equal_numbers(others);
+    }
+    names.insert(others.begin(), others.end());
     pairs.set.names.assign(names.begin(), names.end());
   };
-  add_labels(said, LabelWords(LabelSet{}));
-  add_labels(table, LabelWords(pairs.set));
+  add_labels(said, /*joins=*/false);
+  add_labels(table, /*joins=*/true);  // as labels_in(), which chose the model's
   const LabelWords words(pairs.set);
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     pairs.labels.push_back(words.of(table.rows[i], table));

@@ -36,13 +36,13 @@ struct GenerationSettings {
 // Text to generate.
 struct GenerationRequest {
   std::vector<std::int32_t> prompt;  // at least one token, at most the model's positions
-  // Numbers of the prompt and sample, from 0, on which draws depend beside the seed. Samples are at most 2^24.
+  // Numbers of the prompt and sample, from 0, on which draws depend beside the seed. A sample is below 2^24.
   std::uint32_t number = 0, sample = 0;
 };
 
 enum class GenerationEnd {
   kLength,    // max_new_tokens were made
-  kEndToken,  // GenerationSettings::stop
+  kEndToken,  // GenerationSettings::stop, or one of other_stops
   kStopped,   // GenerationEvents::token returned false
 };
 

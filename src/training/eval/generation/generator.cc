@@ -155,6 +155,7 @@ void Generator::score_piece(Sequence& sequence, std::int64_t begin, std::int64_t
 void Generator::end_prompt(Sequence& sequence) {
   if (sequence.scores_prompt && events_.prompt) events_.prompt(sequence.id, std::move(sequence.scored));
   sequence.scores_prompt = false;
+  if (sequence.is_finished) return;  // the event cancelled it
   if (sequence.request.settings.max_new_tokens == 0) finish(sequence, GenerationEnd::kLength);
 }
 
@@ -188,6 +189,7 @@ void Generator::add_tokens() {
       ++counts_.computed;
       counts_.reused += sequence.reused;
       if (events_.read) events_.read(sequence.id, sequence.reused);
+      if (sequence.is_finished) continue;
     }
     emit(sequence, *chosen[slot]);
   }

@@ -38,7 +38,7 @@ struct GeneratorLimits {
   std::int64_t prompt_tokens_a_step = 0;
 };
 
-// Events of one request come in order. They may cancel requests, but not submit.
+// Events of one request come in order. They may call cancel(), but neither submit() nor cancel_all().
 struct GeneratorEvents {
   // All of a prompt's tokens but the first, if the settings ask for their log-probabilities.
   std::function<void(std::int64_t id, std::vector<GeneratedToken> tokens)> prompt;
