@@ -11,8 +11,10 @@
 namespace teratron::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 template <class Spoil>
 void expect_fault(const char* text, const Spoil& spoil) {
@@ -40,11 +42,13 @@ TEST(ModelConfig, FaultsOfferWhatCanBe) {
   ModelConfig config;
   config.set_kind(ModelKind::kRoberta);
   config.embedding_dropout = 0.5;
+  config.rotary_share = 1;
   config.head = ModelHead::kVectors;
   config.vectors.pooling = Pooling::kMax;
   const std::string texts = fmt::format("{}", fmt::join(config.faults().texts(), "\n"));
   EXPECT_THAT(texts, HasSubstr("these can: mean, cls, mean_sqrt_len_tokens, lasttoken"));
   EXPECT_THAT(texts, HasSubstr("--embedding-dropout is for models that continue text"));
+  EXPECT_THAT(texts, AllOf(HasSubstr("rotary positions are for models"), Not(HasSubstr("--window-size"))));
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ class Communicator {
   //   - channels (NCCL): a stream of the device, for collectives, or for messages to the next rank of a ring;
   //   - else copies on the host.
   // Every member calls it, for the same uses; a second call with the same memory changes nothing. UserError: processes
-  // without MPI that attach host memory; EnvironmentError: that attach device memory to which no channel leads.
+  // without MPI that attach an allocator of host memory; EnvironmentError: of device memory that no channel reaches.
   enum class Uses { kCollectives, kMessagesToNext, kMessagesToPrevious, kHostExchanges };
   void attach(Allocator* memory, Uses uses = Uses::kCollectives);
 

@@ -47,7 +47,9 @@ std::vector<DeviceGroup::Part> DeviceGroup::pieces_of(std::int64_t part, std::in
 // Number of elements whose values of all other ranks fit into the scratch memory.
 std::int64_t DeviceGroup::most_at_once(DType dtype) const {
   const auto bytes = static_cast<std::int64_t>(stream_.scratch().size());
-  return bytes / (size_ - 1) / size_of(dtype) / kDevicePartAlignment * kDevicePartAlignment;
+  const std::int64_t most = bytes / (size_ - 1) / size_of(dtype) / kDevicePartAlignment * kDevicePartAlignment;
+  check(most > 0, "the stream's scratch memory holds a part of every other rank");
+  return most;
 }
 
 // Each rank receives the others' values of its own piece and adds them up.

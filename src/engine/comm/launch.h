@@ -49,7 +49,8 @@ enum class TensorMemory { kHost, kDevice };
 // while the others come; empty: chosen automatically (docs/guide/clusters.md).
 LaunchEnvironment detect_launch(TensorMemory memory, const std::string& bind = "", const WatchSettings& watch = {});
 
-// Launcher that started this process as one of several, by its environment: "mpirun", "torchrun"; empty: none.
+// Launcher of this process, by its environment: "torchrun", of one process too; of several "mpirun", "srun" or
+// "a job by RANK and WORLD_SIZE"; empty: none.
 std::string launcher_of_process();
 
 // Runs body once a rank: as `ranks` threads with an even share of thread_count() each, or as this process's one rank

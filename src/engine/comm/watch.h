@@ -30,7 +30,7 @@ struct RankReport {
 };
 
 struct WatchSettings {
-  // How long a job may stand. Zero: for ever.
+  // How long a job may stand. Zero: for ever. Ranks that are threads are watched only with watches_work or a report.
   std::chrono::milliseconds longest = std::chrono::minutes(10);
   // Whether a rank that does not wait for others has to make progress, too: not where it waits for users.
   bool watches_work = false;

@@ -220,9 +220,9 @@ Faults ModelConfig::faults(std::int64_t tensor_parallel_size) const {
                 "{} is {}; it must be at least 1, and a number that fp32 holds", Flag{"rotary-base"}, rotary.base);
   add_adapter_faults(*this, faults);
   if (num_attention_heads < 1 || num_attention_heads > kMostFeatures) return faults;
-  faults.add_if(!continues && (window > 0 || rotary_share > 0 || untied_output),
-                "{} and {} are for models that continue text", Flag{"window-size"},
-                Flag{"untie-embeddings-and-output-weights"});
+  faults.add_if(!continues && (window > 0 || untied_output), "{} and {} are for models that continue text",
+                Flag{"window-size"}, Flag{"untie-embeddings-and-output-weights"});
+  faults.add_if(!continues && rotary_share > 0, "rotary positions are for models that continue text");
   add_head_faults(*this, faults);
   const auto is_size = [](std::int64_t size) { return size >= 0 && size <= kMostFeatures; };
   if (!is_size(hidden_size) || !is_size(num_key_value_heads) || !is_size(intermediate_size)) return faults;

@@ -38,7 +38,7 @@ constexpr bool tells_labels(ModelHead head) { return head == ModelHead::kClassif
 
 // Learning of vectors of texts.
 struct TextVectors {
-  Pooling pooling = Pooling::kMean;  // one that can_be_trained()
+  Pooling pooling = Pooling::kMean;  // one that can_be_trained(), unless texts is 1
   // Texts of an example: two that belong together, in training perhaps a third that does not; 1: each is encoded alone.
   std::int64_t texts = 2;
   std::int64_t tokens = 0;        // most tokens of a text that was read in training; 0: the model's positions

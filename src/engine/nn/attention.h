@@ -21,7 +21,7 @@ struct AttentionConfig {
   std::int64_t hidden_size = 0, heads = 0, key_heads = 0, head_size = 0;  // of the whole layer
   double residual_scale = 1, dropout = 0;
   bool causal = true;                       // a query sees the keys up to its own position; else those of the sequence
-  std::int64_t window = 0;                  // causal: a query sees so many keys at most; 0: all
+  std::int64_t window = 0;                  // causal: keys seen at most, which passes give as first_keys; 0: all
   bool bias = true, output_bias = true;     // of queries, keys and values; of the output projection
   std::optional<NormShape> head_norm = {};  // of queries and of keys, head by head, before positions
   RotaryConfig rotary = {};

@@ -10,7 +10,7 @@ struct LossScaling {
   double fixed = 0;  // 0: dynamic
   double initial = 4294967296.0, minimum = 1;
   std::int64_t window = 1000;   // updates without overflow until the scale doubles
-  std::int64_t hysteresis = 2;  // the overflow, counted since it last doubled, from which on it halves
+  std::int64_t hysteresis = 2;  // it halves from this overflow on, counted since it last doubled
 };
 
 class LossScaler {

@@ -49,8 +49,9 @@ class PlacedBlocks {
   }
 
  private:
-  static constexpr int kRuns = 256;              // of consecutive moments
-  static constexpr std::size_t kRunsAtHand = 2;  // kept in near_ before and after those that a block lives in
+  static constexpr int kRuns = 256;  // of consecutive moments
+  // near_ is cut to one run before and one after a block's own when it holds more than about this many beside them.
+  static constexpr std::size_t kRunsAtHand = 2;
 
   std::size_t run_of(int moment) const { return static_cast<std::size_t>(std::clamp(moment / run_, 0, kRuns - 1)); }
   bool is_near(const Placed& block) const { return run_of(block.first) < end_ && run_of(block.last) >= begin_; }

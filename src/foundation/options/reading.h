@@ -65,11 +65,11 @@ std::string shortened(std::string_view text);
 // like. Line ends and tabs stay.
 std::string printable(std::string_view message);
 
-// Stores the values in the order of the fields, so that a preset comes before fields that refine it.
+// Stores the values of one source in the order of the fields: a preset comes before the source's fields that refine it.
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines);
 
-// Reads the configuration file that the command line names, then the command line, then looks for missing fields. A
-// caller that reads a command line twice keeps `files`.
+// Reads the configuration files that the command line names, in its order, then the command line, then looks for
+// missing fields. A caller that reads a command line twice keeps `files`.
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments);
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments, ConfigFiles& files);
 

@@ -24,7 +24,7 @@ struct SearchedPoint {
   SearchPoint point;
   std::int64_t iteration = 0;         // of its best checkpoint
   std::vector<TaskScore> validation;  // empty: training diverged
-  // Below that of any run where training diverged; correlations are negative where they are wrong.
+  // The first score. Where training diverged it is -infinity, not 0: a correlation may be negative.
   double score() const {
     return validation.empty() ? -std::numeric_limits<double>::infinity() : validation.front().value;
   }

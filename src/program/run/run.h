@@ -23,7 +23,7 @@ struct RunSetup {
   const TrainConfig& config;
   const CheckpointInfo* checkpoint = nullptr;  // of config.output.load
   const slicing::Profile* profile = nullptr;   // measured costs of slices
-  HasFlag has_flag = {};                       // flags of a command that lacks some of train's, for advice
+  HasFlag has_flag = {};                       // whether the command has a flag, for advice; empty: all of train's
 };
 
 // Folder, made with those above it if missing. Its destructor removes the folders that it made and that are empty.

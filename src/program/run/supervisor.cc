@@ -14,6 +14,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/host/monotonic_clock.h"
 #include "checkpoint/native/folders.h"
@@ -235,8 +236,8 @@ int supervise(const Supervision& supervision) {
     }
     died_at_once = dies_at_once;
     if (restarts == supervision.restarts) {
-      supervision.say(fmt::format("the run ended by {}; it was started again {} times, and no more are asked for",
-                                  end.text(), restarts));
+      supervision.say(fmt::format("the run ended by {}; it was started again {}, and no more are asked for", end.text(),
+                                  counted(restarts, "time")));
       return end.exit_code();
     }
     const std::string from =

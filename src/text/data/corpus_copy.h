@@ -20,12 +20,13 @@ namespace teratron {
 struct CopySource {
   std::shared_ptr<const IndexedDataset> dataset;
   TokenType token_type = TokenType::kU16;
-  std::vector<std::optional<CorpusSidecar>> sidecars;  // of each shard: all with one tokenizer and unit, or none
+  std::vector<std::optional<CorpusSidecar>>
+      sidecars;  // of each shard: all with one tokenizer and kind of unit, or none
 };
 
 // `words` as open_corpus() takes them. UserError: as there; corpora that store tokens in different types, come from
-// different tokenizers or have different units (names the two); some with a sidecar and some without; a sidecar of
-// other files.
+// different tokenizers or have units of different kinds (names the two; sentences are one kind, however found); some
+// with a sidecar and some without; a sidecar of other files.
 CopySource open_copy_source(std::span<const std::string> words);
 
 // UserError: an `out` that is a source, or is named twice. copy_documents() calls it too.

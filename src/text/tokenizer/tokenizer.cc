@@ -181,7 +181,7 @@ std::optional<std::int32_t> Tokenizer::special_token(std::string_view text) cons
 }
 
 const BpeModel& Tokenizer::model() const {
-  check(implementation_->byte_pair() != nullptr, "the tokenizer is byte-level BPE");
+  check(implementation_->byte_pair() != nullptr, "the tokenizer is BPE");
   return *implementation_->byte_pair();
 }
 

@@ -26,8 +26,7 @@ class EndSignals {
   // - SIGHUP is ignored where neither standard output nor standard error is a terminal.
   // - A signal that was ignored when the program began (nohup) stays ignored.
   // - SIGPIPE ends nothing: lines for a pipe whose reader has ended are lost.
-  // - Where the soft limit of processor time is the hard one, SIGXCPU comes some seconds earlier, to leave time to
-  // save.
+  // - Where the soft limit of processor time is the hard one, it is lowered, so that SIGXCPU leaves time to save.
   void listen();
 
   static int came();  // first recorded signal; 0: none

@@ -154,8 +154,8 @@ class PipelineFaults {
     for (std::size_t cell = 0; cell < layout->size(); ++cell) {
       const std::int64_t layers = (*layout)[cell];
       if (layers < 1 || layers > kMostLayers) {
-        return faults_.add("{} {} gives cell {} {}; every cell needs 1 or more, {}", kLayout, given, cell,
-                           counted(layers, "layer"), offer);
+        return faults_.add("{} {} gives cell {} {}; every cell needs 1 to {}, {}", kLayout, given, cell,
+                           counted(layers, "layer"), kMostLayers, offer);
       }
       sum += layers;
     }

@@ -86,8 +86,8 @@ std::string_view advice_for_sentences(const IndexedDataset& dataset) {
 BertTokens bert_tokens(const Tokenizer& tokenizer) {
   if (tokenizer.kind() != TokenizerKind::kWordPiece) {
     throw_user_error(
-        "BERT's samples have [CLS], [SEP] and [MASK], and the tokenizer is byte-level BPE, which has none of them; use "
-        "a WordPiece vocabulary (vocab.txt), and make the corpus with it");
+        "BERT's samples have [CLS], [SEP] and [MASK], and the tokenizer is BPE, which has none of them; use a "
+        "WordPiece vocabulary (vocab.txt), and make the corpus with it");
   }
   const WordPieceModel& model = tokenizer.word_piece();
   const auto size = static_cast<std::int32_t>(model.tokens.size());

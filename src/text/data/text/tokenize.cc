@@ -32,8 +32,8 @@ class BatchTokenizer {
     end_of_text_ = tokenizer.end_of_text();
     if (!end_of_text_) {
       throw_user_error(
-          "the tokenizer has no \"<|endoftext|>\" token to end documents with; use one that has, or "
-          "--no-append-eod");
+          "the tokenizer has no \"<|endoftext|>\" token to end documents with; use one that has, name its own "
+          "as eos_token in tokenizer_config.json, or give --no-append-eod");
     }
   }
 
