@@ -65,6 +65,13 @@ TEST(MultipleChoice, PublishedSetsHaveTheHarnesssPrompts) {
   EXPECT_THAT(questions[6].choices, ElementsAre("A", "B", "C"));
 }
 
+TEST(MultipleChoice, AnAnswersNumberMayHaveSeveralDigits) {
+  const std::string many = R"({"context": "a", "choices": ["0","1","2","3","4","5","6","7","8","9","ten"], "answer": )";
+  for (const char* answer : {"10", "\"10\"", "\" 10 \"", "\"K\""}) {
+    EXPECT_EQ(questions_of(many + answer + "}\n").front().answer, 10) << answer;
+  }
+}
+
 TEST(MultipleChoice, ABadLineIsOneErrorThatNamesIt) {
   const std::string good = R"({"context": "a", "choices": ["b", "c"], "answer": 0})"
                            "\n";
