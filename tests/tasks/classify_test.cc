@@ -163,6 +163,11 @@ TEST_F(ClassifyFiles, EqualNumbersAreOneLabelThatNoPredictionHas) {
   const ScoreReport report =
       entry_of(TaskKind::kClassify).scoring.score(std::vector{folder_ / "dev.csv"}, folder_ / "p.jsonl", TaskReading());
   EXPECT_NEAR(nlohmann::json::parse(report.json)["f1_macro"].get<double>(), (0 + 50.0) / 2, 1e-9) << report.json;
+  TaskReading names;
+  names.label_kind = LabelKind::kNames;
+  const ScoreReport apart =
+      entry_of(TaskKind::kClassify).scoring.score(std::vector{folder_ / "dev.csv"}, folder_ / "p.jsonl", names);
+  EXPECT_NEAR(nlohmann::json::parse(apart.json)["f1_macro"].get<double>(), (0 + 0 + 50.0) / 3, 1e-9) << apart.json;
 }
 
 TEST_F(ClassifyFiles, SingleTextsAndPairsAreFramedAndCutAtTheirEnds) {

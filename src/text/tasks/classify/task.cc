@@ -154,7 +154,8 @@ ScoreReport score_texts(std::span<const fs::path> data, const fs::path& predicti
   custom::Predictions predicted = custom::read_predictions(predictions, table.rows.size());
   Table said = table;
   for (std::size_t i = 0; i < said.rows.size(); ++i) said.rows[i].label = std::move(predicted.values[i]);
-  const custom::LabelPairs pairs = custom::label_pairs(table, said, predicted.are_numbers);
+  const custom::LabelPairs pairs =
+      custom::label_pairs(table, said, predicted.are_numbers ? LabelKind::kNumbers : reading.label_kind);
   return custom::report_of(scores_of(pairs.set, pairs.labels, pairs.said), pairs.labelled(), pairs.unlabelled, "label");
 }
 

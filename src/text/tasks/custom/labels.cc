@@ -126,7 +126,8 @@ std::int32_t LabelWords::of(const Row& row, const Table& table) const {
   throw_user_error("{}: '{}' is none of the model's labels {}", table.place(row), row.label, list_of(labels_.names));
 }
 
-LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers) {
+LabelPairs label_pairs(const Table& table, const Table& said, LabelKind kind) {
+  const bool are_numbers = kind == LabelKind::kNumbers;
   LabelPairs pairs{.set = {.are_numbers = are_numbers}};
   std::set<std::string> names;
   const auto add_labels = [&](const Table& from, bool joins) {
@@ -144,7 +145,7 @@ LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers) 
     pairs.set.names.assign(names.begin(), names.end());
   };
   add_labels(said, /*joins=*/false);
-  add_labels(table, /*joins=*/true);  // as labels_in(), which chose the model's
+  add_labels(table, /*joins=*/kind == LabelKind::kAuto);
   const LabelWords words(pairs.set);
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     pairs.labels.push_back(words.of(table.rows[i], table));

@@ -46,8 +46,9 @@ struct LabelPairs {
 
   std::int64_t labelled() const { return std::ssize(labels) - unlabelled; }
 };
-// `said`: a row for each of `table`. UserError: no row of `table` has a label; as LabelWords.
-LabelPairs label_pairs(const Table& table, const Table& said, bool are_numbers = false);
+// `said`: a row for each of `table`. `kind`: of both; kAuto has names, of which equal numbers are one, as labels_in()
+// has them. UserError: no row of `table` has a label; as LabelWords.
+LabelPairs label_pairs(const Table& table, const Table& said, LabelKind kind);
 
 // Removes the rows whose word in `labels` is kUnknownLabel, and these words. Returns their number.
 std::int64_t leave_out_unlabelled(Table& table, std::vector<std::int32_t>& labels);

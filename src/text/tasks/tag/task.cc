@@ -285,7 +285,7 @@ void add_types(const SpanScores& found, const SpanLabels& spans, ScoreReport& re
 ScoreReport score_sentences(std::span<const fs::path> data, const fs::path& predictions, const TaskReading& reading) {
   const Sentences sentences = read_sentences(data, reading, /*need_words=*/false);
   const custom::Table said = read_predictions(predictions, sentences, reading.label_names);
-  const custom::LabelPairs pairs = custom::label_pairs(sentences.words, said);
+  const custom::LabelPairs pairs = custom::label_pairs(sentences.words, said, LabelKind::kNames);
   const LabelledWords words{.begins = sentences.begins, .labels = pairs.labels, .said = pairs.said};
   const SpanLabels spans(pairs.set.names);
   ScoreReport report = custom::report_of(scores_of(words, spans, std::ssize(pairs.set.names)), pairs.labelled(),
