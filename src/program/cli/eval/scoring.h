@@ -38,7 +38,8 @@ struct ScoringOptions : EvaluationOptions {
 
 void add_scoring_fields(FieldList& list, ScoringOptions& options, std::string stride_help);
 
-// Observer that shows progress on the first rank.
+// Observer that shows progress on the first rank. `compares`: n-gram models follow the windows
+// (CorpusLossOptions::baselines).
 ScoringObserver show_scoring(const Rank& rank, bool compares = false);
 
 // Scores of a task for people and for scripts: "accuracy 71.20, f1 68.01".
