@@ -29,8 +29,8 @@ std::string page_key(const UrlParts& url);
 class UrlRules {
  public:
   // `folder` holds domains.txt and extensions.txt: an entry a line, '#' begins a comment, and "www." of a domain is
-  // ignored as that of an address. UserError: a file is missing, or an entry is no domain or ending, or an ending with a
-  // dot, which no address has.
+  // ignored as that of an address. UserError: a file is missing, or an entry is no domain or ending, or an ending with
+  // a dot, which no address has.
   explicit UrlRules(const std::filesystem::path& folder);
 
   // "malformed url", "domain" or "extension", with the part that was found; empty if the URL may stay.
