@@ -186,11 +186,16 @@ void Renderer::bind(const Macro& macro, Arguments& arguments) {
   if (macro.uses_caller && std::ranges::find(named, "caller") == named.end()) {
     set("caller", Value::undefined("No caller defined"));
   }
+  std::vector<std::size_t> unbound;
   for (std::size_t i = arguments.positional.size(); i < parameters.names.size(); ++i) {
     const std::string& name = parameters.names[i];
     if (std::ranges::find(named, name) != named.end()) continue;
-    set(name, parameters.defaults[i] == nullptr ? Value::undefined(fmt::format("parameter '{}' was not provided", name))
-                                                : parameters.defaults[i]->evaluate(*this));
+    set(name, Value::undefined(fmt::format("parameter '{}' was not provided", name)));
+    unbound.push_back(i);
+  }
+  // All are set by now: a default sees no outer variable that has the name of a parameter.
+  for (const std::size_t i : unbound) {
+    if (parameters.defaults[i] != nullptr) set(parameters.names[i], parameters.defaults[i]->evaluate(*this));
   }
 }
 

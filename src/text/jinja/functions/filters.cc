@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -116,34 +115,6 @@ Value tojson(Renderer& /*renderer*/, Arguments& arguments) {
   return Value::text(to_json(bound[0], json_form(bound)));
 }
 
-// Digits of a number without white space around and without its plus sign, which std::from_chars does not know.
-std::string_view digits_of(std::string_view text) {
-  text = stripped(text);
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  return text;
-}
-
-// int(): white space around, and underscores between digits. Nothing: no integer.
-std::optional<std::int64_t> integer_of(std::string_view text) {
-  text = digits_of(text);
-  std::int64_t number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (read.ec == std::errc::result_out_of_range) fail("the number {} is above 2^63", text);
-  if (text.find('_') != std::string_view::npos) fail("int of a text with _ is not supported");
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::optional<double> real_of(std::string_view text) {
-  text = digits_of(text);
-  if (text.find('_') != std::string_view::npos) fail("float of a text with _ is not supported");
-  double number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.find('(') != std::string_view::npos || read.ptr != text.data() + text.size()) return std::nullopt;
-  if (read.ec == std::errc::result_out_of_range) fail("the number {} has no float", text);
-  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
-}
-
 Value whole(double number) {
   if (!(std::abs(number) < 9e18)) fail("the number {} is above 2^63", written(number));
   return static_cast<std::int64_t>(number);
@@ -154,10 +125,10 @@ Value filter_int(Renderer& /*renderer*/, Arguments& arguments) {
   if (bound.integer_or(2, 10) != 10) fail("int with a base is not supported");
   require_defined(bound[0]);
   if (bound[0].is_integer()) return bound[0].integer();
-  if (const double* number = bound[0].get<double>()) return whole(*number);
+  if (const double* number = bound[0].get<double>(); number != nullptr && !std::isnan(*number)) return whole(*number);
   if (const Text* text = bound[0].text()) {
     if (const auto number = integer_of(text->bytes)) return *number;
-    if (const auto number = real_of(text->bytes)) return whole(*number);
+    if (const auto number = real_of(text->bytes); number && std::isfinite(*number)) return whole(*number);
   }
   return bound.has(1) ? bound[1] : Value(std::int64_t{0});
 }
@@ -216,11 +187,20 @@ constexpr std::array kFilters = {NamedFilter{"trim", trim},
                                  NamedFilter{"abs", filter_abs},
                                  NamedFilter{"round", filter_round}};
 
+constexpr std::array<std::string_view, 19> kOtherFilters = {
+    "attr",      "batch",   "center",    "e",        "escape", "filesizeformat", "forceescape",
+    "format",    "groupby", "pprint",    "random",   "slice",  "striptags",      "truncate",
+    "urlencode", "urlize",  "wordcount", "wordwrap", "xmlattr"};
+
 }  // namespace
 
 Filter find_filter(std::string_view name) {
   const auto found = std::ranges::find(kFilters, name, &NamedFilter::name);
   return found != kFilters.end() ? found->filter : find_sequence_filter(name);
+}
+
+bool is_unsupported_filter(std::string_view name) {
+  return std::ranges::find(kOtherFilters, name) != kOtherFilters.end();
 }
 
 }  // namespace teratron::jinja

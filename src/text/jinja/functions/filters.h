@@ -17,6 +17,8 @@ struct NamedFilter {
 };
 // The filter of this name; null: there is none.
 Filter find_filter(std::string_view name);
+// Whether Jinja has a filter of this name that we have not.
+bool is_unsupported_filter(std::string_view name);
 
 // The filter of lists of this name (sequence_filters.cc); null: there is none.
 Filter find_sequence_filter(std::string_view name);

@@ -170,11 +170,8 @@ Value map_by_attribute(const Values& items, const Arguments& arguments) {
     if (name != "attribute" && name != "default") fail("Unexpected keyword argument '{}'", name);
   }
   if (path == nullptr || arguments.positional.size() != 1) fail("map requires a filter argument");
-  for (const Value& item : items) {
-    Value value = path_of(item, *path);
-    if (value.is_undefined() && other != nullptr) value = *other;
-    all.push_back(std::move(value));
-  }
+  if (other != nullptr && other->is_none()) other = nullptr;  // as in Jinja
+  for (const Value& item : items) all.push_back(path_of(item, *path, other));
   return Value::iterator(std::move(all));
 }
 

@@ -235,9 +235,11 @@ class Lexer {
     }
     Token& token = add(real ? Kind::kFloat : Kind::kInteger, digits);
     const char *first = token.text.data(), *last = first + token.text.size();
-    const std::errc status =
-        real ? std::from_chars(first, last, token.number).ec : std::from_chars(first, last, token.integer).ec;
-    if (status != std::errc()) fault(fmt::format("the number {} is too large", digits));
+    if (real) {
+      token.number = real_of(digits).value();
+    } else if (std::from_chars(first, last, token.integer).ec != std::errc()) {
+      fault(fmt::format("the number {} is too large", digits));
+    }
     skip(end);
   }
 

@@ -70,14 +70,15 @@ ExpressionPtr Parser::grown(ExpressionPtr node) {
 
 ExpressionPtr Parser::parse_expression() {
   const Level level(*this);
+  const std::size_t unknown = unknown_.size();
   ExpressionPtr value = parse_or();
   while (skip_if_name("if")) {
+    unknown_.resize(unknown);  // those of `value` are faults only where it runs
     auto node = std::make_unique<Conditional>();
     node->then = std::move(value);
-    ++conditions_;
+    const Condition condition(*this);
     node->test = parse_or();
     if (skip_if_name("else")) node->otherwise = parse_expression();
-    --conditions_;
     value = grown(std::move(node));
   }
   return value;
@@ -339,14 +340,16 @@ std::unique_ptr<Call> Parser::parse_call(ExpressionPtr function) {
   return call;
 }
 
-void Parser::check_known(std::string_view kind, const std::string& name, bool known) const {
-  if (!known && conditions_ == 0) fault(fmt::format("the {} '{}' is unknown, or not supported", kind, name));
+void Parser::check_known(std::string_view kind, const std::string& name, bool known, int conditions) {
+  if (known || conditions > 0) return;
+  unknown_.push_back(fmt::format("line {}: the {} '{}' is unknown, or not supported", current().line, kind, name));
 }
 
 std::unique_ptr<FilterCall> Parser::parse_filter() {
   auto filter = std::make_unique<FilterCall>();
   filter->name = take_name("a filter");
-  check_known("filter", filter->name, find_filter(filter->name) != nullptr);
+  check_known("filter", filter->name, find_filter(filter->name) != nullptr,
+              is_unsupported_filter(filter->name) ? conditions_ : conditions_of_frame_);
   if (current().is("(")) filter->arguments = parse_arguments();
   return filter;
 }
@@ -357,7 +360,7 @@ ExpressionPtr Parser::parse_test(ExpressionPtr node) {
   auto test = std::make_unique<TestCall>();
   test->of = std::move(node);
   test->name = take_name("a test");
-  check_known("test", test->name, find_test(test->name) != nullptr);
+  check_known("test", test->name, find_test(test->name) != nullptr, conditions_of_frame_);
   using Kind = Token::Kind;
   const Kind kind = current().kind;
   if (current().is("(")) {

@@ -44,6 +44,7 @@ void Parser::expect_name(std::string_view name) {
 
 void Parser::expect(Token::Kind kind) {
   if (current().kind != kind) fault_of_token();
+  if (!unknown_.empty()) fail("{}", unknown_.front());
   take();
 }
 

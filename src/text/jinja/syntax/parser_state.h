@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jinja/syntax/lexer.h"
@@ -32,6 +33,31 @@ class Parser {
     const int levels_;
   };
 
+  // An {% if %} or an inline if, while the object lives.
+  class Condition {
+   public:
+    explicit Condition(Parser& parser) : parser_(parser) { ++parser_.conditions_, ++parser_.conditions_of_frame_; }
+    ~Condition() { --parser_.conditions_, --parser_.conditions_of_frame_; }
+    Condition(const Condition&) = delete;
+    Condition& operator=(const Condition&) = delete;
+
+   private:
+    Parser& parser_;
+  };
+
+  // A block that Jinja compiles to a frame of its own, for which no condition around it counts, while the object lives.
+  class Frame {
+   public:
+    explicit Frame(Parser& parser) : parser_(parser), before_(std::exchange(parser.conditions_of_frame_, 0)) {}
+    ~Frame() { parser_.conditions_of_frame_ = before_; }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Parser& parser_;
+    const int before_;
+  };
+
   const Token& current() const { return tokens_[at_]; }
   const Token& next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
   Token take();
@@ -40,6 +66,7 @@ class Parser {
   void expect(std::string_view sign);
   void expect_name(std::string_view name);
   std::string take_name(std::string_view of_what);
+  // Reads the end of a tag. Error: it has an unknown name.
   void expect(Token::Kind kind);
   [[noreturn]] void fault(std::string_view what) const;
   [[noreturn]] void fault_of_token() const;
@@ -88,13 +115,16 @@ class Parser {
   Target parse_one_target(bool with_attributes);
   Body parse_block_body(std::initializer_list<std::string_view> ends);
   void parse_macro_body(Macro& macro, std::string_view end);
-  void check_known(std::string_view kind, const std::string& name, bool known) const;
+  // Keeps a fault for the end of the tag, as an `if` may follow; within conditions there is none.
+  void check_known(std::string_view kind, const std::string& name, bool known, int conditions);
 
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  int parts_ = 0;       // of the current tag's expressions
-  int conditions_ = 0;  // enclosing {% if %} blocks; within one Jinja accepts unknown filters
+  int parts_ = 0;  // of the current tag's expressions
+  // Enclosing conditions. Within one a filter that only Jinja has is no fault; within one of this frame no name is.
+  int conditions_ = 0, conditions_of_frame_ = 0;
+  std::vector<std::string> unknown_;  // faults of unknown names in the current tag
   int loops_ = 0;
   bool has_generation_ = false;
   std::vector<bool> macros_;  // enclosing ones; whether each uses its caller

@@ -105,6 +105,7 @@ StatementPtr Parser::parse_for() {
   loop->target = parse_target(false);
   expect_name("in");
   loop->items = parse_tuple(&Parser::parse_or);
+  const Frame frame(*this);
   if (skip_if_name("if")) loop->test = parse_expression();
   if (current().is_name("recursive")) fault("recursive loops are not supported");
   ++loops_;
@@ -118,13 +119,12 @@ StatementPtr Parser::parse_for() {
 StatementPtr Parser::parse_if() {
   auto statement = std::make_unique<If>();
   statement->line = current().line;
-  ++conditions_;
+  const Condition condition(*this);
   do {
     ExpressionPtr test = parse_tuple(&Parser::parse_or);
     statement->branches.emplace_back(std::move(test), parse_block_body({"elif", "else", "endif"}));
   } while (skip_if_name("elif"));
   if (skip_if_name("else")) statement->branches.emplace_back(nullptr, parse_block_body({"endif"}));
-  --conditions_;
   expect_name("endif");
   return statement;
 }
@@ -137,6 +137,7 @@ StatementPtr Parser::parse_set() {
     assign->value = parse_tuple(&Parser::parse_expression);
     return assign;
   }
+  const Frame frame(*this);
   while (skip_if("|")) assign->filters.push_back(parse_filter());
   assign->body = parse_block_body({"endset"});
   expect_name("endset");
@@ -144,6 +145,7 @@ StatementPtr Parser::parse_set() {
 }
 
 Parameters Parser::parse_parameters() {
+  const Frame frame(*this);
   Parameters parameters;
   expect("(");
   while (!current().is(")")) {
@@ -162,6 +164,7 @@ Parameters Parser::parse_parameters() {
 }
 
 void Parser::parse_macro_body(Macro& macro, std::string_view end) {
+  const Frame frame(*this);
   macros_.push_back(false);
   const int loops = std::exchange(loops_, 0);
   macro.body = parse_block_body({end});
@@ -195,6 +198,7 @@ StatementPtr Parser::parse_call_block() {
 }
 
 StatementPtr Parser::parse_filter_block() {
+  const Frame frame(*this);
   auto block = std::make_unique<FilterBlock>();
   block->line = current().line;
   do {
@@ -214,6 +218,7 @@ StatementPtr Parser::parse_with() {
     expect("=");
     with->values.emplace_back(std::move(target), parse_expression());
   }
+  const Frame frame(*this);
   with->body = parse_block_body({"endwith"});
   expect_name("endwith");
   return with;
@@ -223,6 +228,7 @@ StatementPtr Parser::parse_generation() {
   has_generation_ = true;
   auto block = std::make_unique<Generation>();
   block->line = current().line;
+  const Frame frame(*this);
   const int loops = std::exchange(loops_, 0);  // it is a macro to Jinja
   block->body = parse_block_body({"endgeneration"});
   loops_ = loops;

@@ -132,7 +132,6 @@ Value attribute_of(const Value& value, const std::string& name) {
   const Dictionary* dictionary = value.dictionary();
   const Value* item = dictionary == nullptr ? nullptr : dictionary->find(name);
   if (item != nullptr) return *item;
-  if (name.starts_with('_')) fail("access to attribute '{}' of '{}' object is unsafe", name, type_name(value));
   return missing(value, name);
 }
 
@@ -170,14 +169,19 @@ Value slice_of(const Value& value, const Value& begin, const Value& end, const V
   return Value::list(std::move(items), sequence->kind, sequence->name);
 }
 
-Value path_of(const Value& value, const Value& path) {
-  if (path.is_integer()) return item_of(value, path);
+Value path_of(const Value& value, const Value& path, const Value* other) {
+  const auto part_of = [&](const Value& whole, const Value& key) {
+    Value part = item_of(whole, key);
+    return other != nullptr && part.is_undefined() ? *other : part;
+  };
+  if (path.is_none()) return value;
+  if (path.is_integer()) return part_of(value, path);
   const Text* text = path.text();
   if (text == nullptr) fail("the name of an attribute is a {}", type_name(path));
   Value at = value;
   for (const std::string_view part : split(text->bytes, ".", -1, false)) {
     const bool is_number = !part.empty() && part.size() < 10 && std::ranges::all_of(part, is_ascii_digit);
-    at = item_of(at, is_number ? Value(static_cast<std::int64_t>(std::stoi(std::string(part))))
+    at = part_of(at, is_number ? Value(static_cast<std::int64_t>(std::stoi(std::string(part))))
                                : Value::text(std::string(part)));
   }
   return at;

@@ -14,7 +14,8 @@ Value attribute_of(const Value& value, const std::string& name);
 Value item_of(const Value& value, const Value& key);
 // `value[begin:end:step]`; None: left out. Error: `value` is no text, list, tuple or range.
 Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step);
-// The attribute that a filter's argument names, such as "message.content" or 0.
-Value path_of(const Value& value, const Value& path);
+// The attribute that a filter's argument names, such as "message.content" or 0; None: the value itself. Each part that
+// is Undefined is `other`, if there is one.
+Value path_of(const Value& value, const Value& path, const Value* other = nullptr);
 
 }  // namespace teratron::jinja

@@ -8,7 +8,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <locale>
+#include <sstream>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "jinja/values/byte_budget.h"
 #include "jinja/values/value.h"
@@ -279,6 +283,51 @@ std::string repr_of_text(std::string_view text) {
     text.remove_prefix(step.length);
   }
   return out += quote;
+}
+
+namespace {
+
+// A number without what Python takes and std::from_chars does not: white space around, a plus sign, and underscores
+// between digits.
+std::string plain_number(std::string_view text) {
+  text = stripped(text);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  spend(text.size());
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_between = i > 0 && i + 1 < text.size() && is_ascii_digit(text[i - 1]) && is_ascii_digit(text[i + 1]);
+    if (text[i] != '_' || !is_between) plain += text[i];
+  }
+  return plain;
+}
+
+// Of a number beyond the range of a double, for which std::from_chars gives no value: infinity or 0.
+double beyond_range(const std::string& text) {
+  std::istringstream stream(text);
+  stream.imbue(std::locale::classic());
+  double number = 0;
+  stream >> number;
+  return std::abs(number) > 1 ? std::copysign(std::numeric_limits<double>::infinity(), number) : number;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> integer_of(std::string_view text) {
+  const std::string plain = plain_number(text);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), number);
+  if (error == std::errc::invalid_argument || end != plain.data() + plain.size()) return std::nullopt;
+  if (error != std::errc()) fail("the number {} is above 2^63", plain);
+  return number;
+}
+
+std::optional<double> real_of(std::string_view text) {
+  const std::string plain = plain_number(text);
+  double number = 0;
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), number);
+  if (error == std::errc::invalid_argument || end != plain.data() + plain.size()) return std::nullopt;
+  if (plain.ends_with(')')) return std::nullopt;  // nan(1), which is C's
+  return error == std::errc() ? number : beyond_range(plain);
 }
 
 std::string written(double number) {

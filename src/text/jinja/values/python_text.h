@@ -37,6 +37,9 @@ std::string capitalized(std::string_view text);
 std::string title(std::string_view text);
 // repr(): in quotes, with escapes.
 std::string repr_of_text(std::string_view text);
+// int() and float() of a text in decimal. Nothing: it is no number. Error: an integer beyond 64 bits.
+std::optional<std::int64_t> integer_of(std::string_view text);
+std::optional<double> real_of(std::string_view text);
 // repr() of a float: the shortest digits that give it back.
 std::string written(double number);
 
