@@ -1,6 +1,7 @@
 // Published runs: the files, the halves, and what the cost model says of runs that can be reckoned by hand.
 #include "reproduction/published_runs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,6 +45,31 @@ TEST(PublishedRuns, AreAsManyAsTheirPageSaysAndHaveNamesOfTheirOwn) {
                                                {"nemo", 24},  {"selene", 16},       {"torchtitan", 27},
                                                {"bloom", 66}, {"dgxc", 44},         {"vtrain", 109}};
   EXPECT_EQ(counts, expected);
+}
+
+// A typing error must not pass for a word that is left out.
+TEST(PublishedRuns, UnknownWordsAreErrorsWithTheirLine) {
+  const auto read = [](const std::string& family, const std::string& words) {
+    const std::string text = "models = [\n{ name = 'small', family = '" + family +
+                             "' }]\nruns = [\n{ name = 'a', model = 'small' },\n{ name = 'b', " + words + " }]\n";
+    return published_runs({.name = "some", .text = text});
+  };
+  const std::vector<PublishedRun> runs =
+      read("llama", "model = 'small', sharding = 'weights', counts = '2104.04473', recompute = ['ffn', 'att']");
+  EXPECT_EQ(runs.at(1).sharding, DataSharding::kWeights);
+  EXPECT_TRUE(runs[1].counts_recompute);
+  EXPECT_TRUE(runs[1].recomputes("att"));
+  const auto expect = [&](const std::string& family, const std::string& words, const std::string& message) {
+    EXPECT_THAT([&] { read(family, words); }, ::testing::ThrowsMessage<UserError>(::testing::HasSubstr(message)));
+  };
+  expect("lama", "model = 'small'", "some:2: 'family' is 'lama'; there are gpt2, llama, qwen2");
+  expect("llama", "model = 'smal'", "some:5: 'model' is 'smal'; there are small");
+  expect("llama", "model = 'small', sharding = 'weight'", "some:5: 'sharding' is 'weight'");
+  expect("llama", "model = 'small', counts = '2104'", "some:5: 'counts' is '2104'");
+  expect("llama", "model = 'small', counts = true", "some:5: 'counts' is");
+  expect("llama", "model = 'small', precision = 'fp16'", "some:5: 'precision' is 'fp16'; there are bf16, fp8");
+  expect("llama", "model = 'small', recompute = ['ffn', 'atn']", "some:5: 'recompute' is 'atn'");
+  expect("llama", "model = 'small', offload = ['opt']", "some:5: 'offload' is 'opt'");
 }
 
 TEST(PublishedRuns, AHalfIsForFitting) {

@@ -126,7 +126,7 @@ TEST(Reproduction, SettingFourTakesTwoSequencesAtATime) {
   }
   TrainConfig& four = all[3];
   four.batch.micro_batch_size = 1;
-  const auto alone = terapipe::papers_iteration(four);
+  const auto alone = terapipe::papers_iteration(four, "p3.16xlarge");
   EXPECT_LT(alone->seconds({2048}), 0.8 * published("Figure 5, without slices, setting 4"));
   EXPECT_LT(alone->seconds({1024, 1024}), 0.92 * published("Figure 5, with slices, setting 4"));
   EXPECT_TRUE(cell_of("terapipe", "Figure 5, with slices, setting 4").is_fitted);

@@ -1,42 +1,37 @@
 #include "reproduction/paper.h"
 
-#include <algorithm>
-#include <array>
+#include <map>
 #include <sstream>
-#include <utility>
 
-#include "base/error.h"
 #include "options/reading.h"
 #include "options/toml_parsing.h"
+#include "reproduction/data_words.h"
 
 namespace teratron::plan {
 namespace {
 
 std::string text_of(const toml::table& table, std::string_view key) { return table[key].value_or(std::string()); }
 
-CellValue value_named(std::string_view name) {
-  constexpr auto kNames = std::to_array<std::pair<std::string_view, CellValue>>({{"", CellValue::kOfUnit},
-                                                                                 {"layer", CellValue::kLayer},
-                                                                                 {"whole", CellValue::kWhole},
-                                                                                 {"sliced", CellValue::kSliced},
-                                                                                 {"speed-up", CellValue::kSpeedUp},
-                                                                                 {"slices", CellValue::kSlices},
-                                                                                 {"even", CellValue::kEven},
-                                                                                 {"best even", CellValue::kBestEven}});
-  const auto found = std::ranges::find(kNames, name, &std::pair<std::string_view, CellValue>::first);
-  check(found != kNames.end(), "a value of data/papers");
-  return found->second;
+CellValue cell_value_of(const toml::table& table) {
+  return value_of_word<CellValue>(table, "value",
+                                  {{"", CellValue::kOfUnit},
+                                   {"layer", CellValue::kLayer},
+                                   {"whole", CellValue::kWhole},
+                                   {"sliced", CellValue::kSliced},
+                                   {"speed-up", CellValue::kSpeedUp},
+                                   {"slices", CellValue::kSlices},
+                                   {"even", CellValue::kEven},
+                                   {"best even", CellValue::kBestEven}});
 }
 
 class PaperReader {
  public:
-  explicit PaperReader(std::string_view name)
-      : name_(name), file_(parse_toml(teratron::text_of(paper_files(), name), name_)) {}
+  explicit PaperReader(const EmbeddedFile& file) : name_(file.name), file_(parse_toml(file.text, name_)) {}
 
   Paper read() const {
     Paper paper{.title = text_of(file_, "title"),
                 .cluster = text_of(file_, "cluster"),
-                .counts_recompute = file_["counts"].is_string()};
+                .counts_recompute = value_of_word<bool>(file_, "counts", {{"", false}, {"2104.04473", true}})};
     each(file_, "constants", [&](const toml::table& one) {
       paper.constants.push_back({text_of(one, "name"), one["value"].value_or(0.0), text_of(one, "from")});
     });
@@ -56,7 +51,6 @@ class PaperReader {
   }
 
   PaperCell cell_of(const toml::table& table, const toml::table& keys) const {
-    const std::string cause = text_of(keys, "cause");
     PaperCell cell{.cell = {.table = text_of(table, "name"),
                             .name = text_of(keys, "name"),
                             .unit = keys["unit"].value_or(text_of(table, "unit")),
@@ -64,18 +58,22 @@ class PaperReader {
                             .published = keys["published"].value_or(0.0),
                             .is_fitted = keys["fitted"].value_or(false),
                             .uncounted = text_of(keys, "uncounted"),
-                            .cause = file_["causes"][cause].value_or(std::string()),
+                            .cause = value_of_word(keys, "cause", causes_).value_or(std::string()),
                             .assumed = text_of(keys, "assumed")},
-                   .is_out_of_memory = keys["published"].is_string(),
+                   .is_out_of_memory = keys["published"].is_string() &&
+                                       value_of_word<bool>(keys, "published", {{"out of memory", true}}),
                    .beside = text_of(keys, "beside"),
                    .run = config_of({table["run"], keys["run"]})};
     cell.context = table["context"].value_or(std::int64_t{1});
     cell.updates = table["updates"].value_or(std::int64_t{0});
-    cell.value = value_named(text_of(table, "value"));
+    cell.value = cell_value_of(table);
     cell.number = keys["number"].value_or(std::int64_t{0});
-    if (table.contains("base")) cell.base = config_of({table["base"]});
     const bool is_teratrons = keys["teratron"].value_or(true) && cell.context == 1;
-    if (is_teratrons) cell.teratrons_run = config_of({table["run"], keys["run"], settings("teratron")});
+    if (is_teratrons) cell.teratrons_run = config_of({table["run"], keys["run"], file_["settings"]["teratron"]});
+    if (table.contains("base")) {
+      cell.base = config_of({table["base"]});
+      cell.teratrons_base = config_of({table["base"], file_["settings"]["teratron"]});
+    }
     return cell;
   }
 
@@ -91,12 +89,19 @@ class PaperReader {
   }
 
   using Settings = toml::node_view<const toml::node>;
-  Settings settings(std::string_view name) const { return file_["settings"][name]; }
+  // What the table `key` of the file has, by name; nothing for a name that is left out.
+  std::map<std::string_view, Settings> parts_of(std::string_view key) const {
+    std::map<std::string_view, Settings> parts = {{"", Settings()}};
+    if (const toml::table* table = file_[key].as_table()) {
+      for (const auto& [name, part] : *table) parts.emplace(name.str(), part);
+    }
+    return parts;
+  }
 
   // Adds settings; before them those that they are like. The last of equal keys counts.
   void add(Settings more, toml::table& all) const {
     if (!more.is_table()) return;
-    if (const std::optional<std::string> like = more["like"].value<std::string>()) add(settings(*like), all);
+    add(value_of_word(*more.as_table(), "like", settings_), all);
     for (const auto& [key, value] : *more.as_table()) {
       if (key != "like") all.insert_or_assign(key, value);
     }
@@ -104,7 +109,7 @@ class PaperReader {
 
   TrainConfig config_of(std::initializer_list<Settings> parts) const {
     toml::table all;
-    add(settings("all"), all);
+    add(file_["settings"]["all"], all);
     for (const Settings& part : parts) add(part, all);
     std::ostringstream text;
     text << all;
@@ -120,10 +125,15 @@ class PaperReader {
 
   const std::string name_;
   const toml::table file_;
+  const std::map<std::string_view, Settings> settings_ = parts_of("settings"), causes_ = parts_of("causes");
 };
 
 }  // namespace
 
-Paper read_paper(std::string_view name) { return PaperReader(name).read(); }
+Paper read_paper(const EmbeddedFile& file) { return PaperReader(file).read(); }
+
+Paper read_paper(std::string_view name) {
+  return read_paper(EmbeddedFile{.name = name, .text = teratron::text_of(paper_files(), name)});
+}
 
 }  // namespace teratron::plan

@@ -24,10 +24,10 @@ struct PaperCell {
   bool is_out_of_memory = false;  // in place of a published number
   std::string beside;  // if not empty: the cell is a ratio, of the cell of its name to this one, both above it
   TrainConfig run;     // by the paper's program
-  std::optional<TrainConfig> teratrons_run;  // by Teratron's; none: it cannot run it
-  std::optional<TrainConfig> base;           // the run beside which a share or a speed-up is
-  std::int64_t context = 1;                  // ranks that split each sequence, of which `run` has a share
-  std::int64_t updates = 0;                  // of a whole run
+  std::optional<TrainConfig> teratrons_run;         // by Teratron's; none: it cannot run it
+  std::optional<TrainConfig> base, teratrons_base;  // the run beside which a share or a speed-up is, by either program
+  std::int64_t context = 1;                         // ranks that split each sequence, of which `run` has a share
+  std::int64_t updates = 0;                         // of a whole run
   CellValue value = CellValue::kOfUnit;
   std::int64_t number = 0;  // of its slices or tokens
 };
@@ -46,7 +46,12 @@ struct Paper {
   std::vector<PaperCurve> curves;
 };
 
-// The paper of data/papers/`name`.toml. UserError: a setting that `teratron train` has not.
-Paper read_paper(std::string_view name);
+// UserError: a setting that `teratron train` has not, or a word that is unknown.
+Paper read_paper(const EmbeddedFile& file);
+Paper read_paper(std::string_view name);  // of data/papers
+
+// The paper's cells by the cost model.
+Reproduction reproduce_paper(const Paper& paper);
+Reproduction reproduce_terapipe(Paper paper);
 
 }  // namespace teratron::plan

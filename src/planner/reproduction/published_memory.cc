@@ -89,7 +89,8 @@ double bytes_by_megatron(const TrainConfig& config) {
   const RankParameters parameters = rank_parameters(model, config.layout.tensor_parallel);
   const auto stages = static_cast<std::size_t>(config.layout.pipeline_parallel);
   const double layers = static_cast<double>(model.num_layers) / static_cast<double>(stages);
-  const double tokens = static_cast<double>(config.model.seq_length) * layers;  // of all layers of a stage
+  const std::int64_t sequences = config.batch.micro_batch_size;
+  const double tokens = static_cast<double>(sequences * config.model.seq_length) * layers;  // of all layers of a stage
   const double columns = static_cast<double>(model.hidden_size) / tensor;
   const double activations = kOfActivation * columns + kOfAngle * static_cast<double>(model.head_size());
   const std::vector<pipeline::MemoryPeak> peaks = pipeline::memory_peaks(plan.schedule, slices);
@@ -99,7 +100,7 @@ double bytes_by_megatron(const TrainConfig& config) {
     if (stage == 0) held += parameters.embedding + parameters.tied;
     if (stage + 1 == stages) {
       held += parameters.head + (stage == 0 ? 0 : parameters.tied);
-      logits = kOfLogit * static_cast<double>(slices.front() * model.vocab_size) / tensor;
+      logits = kOfLogit * static_cast<double>(sequences * slices.front() * model.vocab_size) / tensor;
     }
     const double live = peaks[stage].micro_batches, caches = slices.size() > 1 ? kOfCache * columns * (live + 1) : 0;
     most = std::max(most, kOfParameter * held + tokens * (activations * live + caches) + logits);

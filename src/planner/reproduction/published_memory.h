@@ -6,10 +6,10 @@
 
 namespace teratron::plan {
 
-// Weights, gradients, the optimizer's state, and gathered weights.
+// Weights, gradients, the optimizer's state; by FSDP also gathered weights. Of several stages: one without the ends.
 double state_bytes_of(const PublishedRun& run);
-// Activations of the first stage; of a model without stages also the loss's memory. Runs by FSDP report the bytes that
-// PyTorch's allocator reserved: blocks of one stream serve no other, and a hole serves only what fits into it.
+// Activations of the first stage; of runs by FSDP also the loss's memory. Those runs report the bytes that PyTorch's
+// allocator reserved: blocks of one stream serve no other, and a hole serves only what fits into it.
 double activation_bytes_of(const PublishedRun& run);
 
 // All bytes of the fullest rank of Megatron-LM's program, which keeps activations: 18 a parameter; 34 a token and

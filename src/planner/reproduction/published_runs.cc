@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "base/error.h"
 #include "base/files/checksum.h"
 #include "options/toml_parsing.h"
+#include "reproduction/data_words.h"
 
 namespace teratron::plan {
 namespace {
@@ -26,25 +26,26 @@ std::int64_t integer_of(const toml::table& table, std::string_view key, std::int
   return table[key].value_or(missing);
 }
 
-std::vector<std::string> texts_of(const toml::table& table, std::string_view key) {
-  std::vector<std::string> texts;
-  if (const toml::array* array = table[key].as_array()) {
-    for (const toml::node& node : *array) texts.push_back(node.value_or(std::string()));
-  }
-  return texts;
+DataSharding sharding_of(const toml::table& run) {
+  return value_of_word<DataSharding>(run, "sharding",
+                                     {{"", DataSharding::kNone},
+                                      {"none", DataSharding::kNone},
+                                      {"optimizer", DataSharding::kOptimizer},
+                                      {"gradients", DataSharding::kGradients},
+                                      {"weights", DataSharding::kWeights}});
 }
 
-DataSharding sharding_of(std::string_view name) {
-  if (name == "weights") return DataSharding::kWeights;
-  if (name == "gradients") return DataSharding::kGradients;
-  return name == "optimizer" ? DataSharding::kOptimizer : DataSharding::kNone;
+// Whether teraflops have the forward that is made again.
+bool counts_recompute(const toml::table& run) {
+  return value_of_word<bool>(
+      run, "counts",
+      {{"", false}, {"2104.04473", true}, {"2104.04473 without recompute", false}, {"scores without a mask", false}});
 }
 
 ModelConfig model_of(const toml::table& table) {
   ModelConfig model;
-  const std::string family = table["family"].value_or(std::string());
-  check(family == "gpt2" || family == "qwen2" || family == "llama", "a family of data/published");
-  model.set_kind(family == "qwen2" ? ModelKind::kQwen2 : family == "llama" ? ModelKind::kLlama : ModelKind::kGpt2);
+  model.set_kind(value_of_word<ModelKind>(
+      table, "family", {{"gpt2", ModelKind::kGpt2}, {"llama", ModelKind::kLlama}, {"qwen2", ModelKind::kQwen2}}));
   model.num_layers = integer_of(table, "layers", 0);
   model.hidden_size = integer_of(table, "hidden", 0);
   model.num_attention_heads = integer_of(table, "heads", 0);
@@ -72,20 +73,21 @@ PublishedRun run_of(const toml::table& table) {
   run.network = number_of(table, "network").value_or(1);
   run.is_ring = table["ring"].value_or(false);
   run.sequence_parallel = table["sequence_parallel"].value_or(false);
-  run.is_fp8 = table["precision"].value_or(std::string()) == "fp8";
+  run.is_fp8 = value_of_word<bool>(table, "precision", {{"", false}, {"bf16", false}, {"fp8", true}});
   run.sums_in_fp32 = table["mixed"].value_or(true);
   run.is_compiled = table["compiled"].value_or(true);
   run.loss_is_compiled = table["compiled_loss"].value_or(false);
-  run.sharding = sharding_of(table["sharding"].value_or(std::string()));
-  run.recompute = texts_of(table, "recompute");
-  run.offload = texts_of(table, "offload");
+  run.sharding = sharding_of(table);
+  run.recompute =
+      words_of(table, "recompute", {"block", "scores", "layers", "ops", "norm", "swiglu", "ffn", "qkv", "att"});
+  run.offload = words_of(table, "offload", {"opt-m", "opt-v", "master", "quants", "residual", "gradients"});
   run.tokens_per_second = number_of(table, "tokens_per_second");
   run.teraflops = number_of(table, "teraflops");
   run.step_seconds = number_of(table, "step_seconds");
   run.memory_gib = number_of(table, "memory_gib");
   run.state_gib = number_of(table, "state_gib");
   run.activations_gib = number_of(table, "activations_gib");
-  run.counts_recompute = table["counts"].value_or(std::string()) == "2104.04473";
+  run.counts_recompute = counts_recompute(table);
   return run;
 }
 
@@ -131,9 +133,9 @@ bool PublishedRun::is_for_fitting() const {
 
 std::vector<PublishedRun> published_runs(const PublishedFile& file) {
   const toml::table text = parse_toml(file.text, std::string(file.name));
-  std::map<std::string, ModelConfig> models;
+  std::map<std::string_view, ModelConfig> models;
   for (const toml::node& node : *text["models"].as_array()) {
-    models[(*node.as_table())["name"].value_or(std::string())] = model_of(*node.as_table());
+    models[(*node.as_table())["name"].value_or(std::string_view())] = model_of(*node.as_table());
   }
   std::vector<PublishedRun> runs;
   for (const toml::node& node : *text["runs"].as_array()) {
@@ -141,7 +143,7 @@ std::vector<PublishedRun> published_runs(const PublishedFile& file) {
     PublishedRun run = run_of(table);
     run.program = file.name;
     if (run.source.empty()) run.source = text["source"].value_or(std::string());
-    run.model = models.at(table["model"].value_or(std::string()));
+    run.model = value_of_word(table, "model", models);
     run.model.max_position_embeddings = run.tokens;
     runs.push_back(std::move(run));
   }

@@ -38,7 +38,7 @@ struct PublishedRun {
   std::int64_t tensor = 1, stages = 1, cells = 1;  // cells: of a stage
   std::int64_t context = 1;                        // ranks that split each sequence
   double network = 1;                              // share of the preset's network that the hosts have
-  bool is_ring = false;                            // they pass keys and values on; else they gather them
+  bool is_ring = false;                            // ranks of `context` pass keys and values on; else they gather them
   bool sequence_parallel = false, is_fp8 = false;
   bool sums_in_fp32 = true;  // gradients of the copies
   bool is_compiled = true;   // by torch.compile
@@ -59,7 +59,7 @@ struct PublishedRun {
   bool is_for_fitting() const;
 };
 
-// All runs of a file, in its order.
+// All runs of a file, in its order. UserError: a word that is unknown.
 std::vector<PublishedRun> published_runs(const PublishedFile& file);
 std::string title_of(const PublishedFile& file);
 

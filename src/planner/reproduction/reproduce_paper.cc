@@ -15,12 +15,13 @@ constexpr double kBytesOfGiB = 1024.0 * 1024 * 1024, kSecondsOfDay = 86400;
 
 double devices_of(const TrainConfig& run) { return static_cast<double>(run.layout.mesh().ranks()); }
 
-// Operations of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h).
-double operations_of(const TrainConfig& run) {
+// Operations of an update: 96 B s L h^2 (1 + s / 6h + V / 16 L h). `context`: ranks that split each sequence.
+double operations_of(const TrainConfig& run, std::int64_t context) {
   const ModelConfig& model = run.model.config;
   const auto l = static_cast<double>(model.num_layers), h = static_cast<double>(model.hidden_size),
              v = static_cast<double>(model.vocab_size);
-  const auto s = static_cast<double>(run.model.seq_length), b = static_cast<double>(run.largest_batch());
+  const auto s = static_cast<double>(context * run.model.seq_length),
+             b = static_cast<double>(run.largest_batch() / context);
   return 96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
@@ -29,9 +30,12 @@ class Program {
  public:
   Program(const Paper& paper, bool is_teratron) : paper_(paper), is_teratron_(is_teratron) {}
 
-  // The run of a cell; none: the program cannot run it.
+  // The run of a cell, and the one beside which it is; none: the program cannot run it.
   std::optional<TrainConfig> run_of(const PaperCell& cell) const {
     return is_teratron_ ? cell.teratrons_run : cell.run;
+  }
+  const std::optional<TrainConfig>& base_of(const PaperCell& cell) const {
+    return is_teratron_ ? cell.teratrons_base : cell.base;
   }
 
   Cluster cluster_of(const TrainConfig& run) const {
@@ -49,11 +53,10 @@ class Program {
   }
   bool fits(const TrainConfig& run) const { return bytes_of(run) <= cluster_of(run).device.memory; }
 
-  double petaflops_of(const TrainConfig& run) const { return speed_of(run, 1).rate * devices_of(run) / 1e15; }
-
-  std::optional<double> value_of(const PaperCell& cell) const {
+  // `unit`: the cell's own, or another one.
+  std::optional<double> value_of(const PaperCell& cell, std::string_view unit) const {
     const std::optional<TrainConfig> run = run_of(cell);
-    return run ? std::optional(value_of(cell, *run)) : std::nullopt;
+    return run ? std::optional(value_of(cell, *run, unit)) : std::nullopt;
   }
 
  private:
@@ -71,7 +74,7 @@ class Program {
     const StepTime time = step_of(run, context);
     const double peak = cluster_of(run).device.peak_16;
     if (paper_.counts_recompute) {
-      const double rate = operations_of(run) / time.seconds / devices_of(run);
+      const double rate = operations_of(run, context) / time.seconds / devices_of(run);
       return {.rate = rate, .share = 100 * rate / peak};
     }
     // Operations of whole sequences, not of the shares that the configuration has.
@@ -82,24 +85,23 @@ class Program {
     return {.rate = utilization * peak, .share = 100 * utilization};
   }
 
-  // The value in the cell's unit.
-  double value_of(const PaperCell& cell, const TrainConfig& run) const {
-    const std::string& unit = cell.cell.unit;
+  double value_of(const PaperCell& cell, const TrainConfig& run, std::string_view unit) const {
     const auto updates = static_cast<double>(cell.updates);
     if (unit == "GiB") return bytes_of(run) / kBytesOfGiB;
-    if (unit == "ZettaFLOP") return operations_of(run) * updates / 1e21;
+    if (unit == "ZettaFLOP") return operations_of(run, cell.context) * updates / 1e21;
     if (unit == "TFLOP/s") return speed_of(run, cell.context).rate / 1e12;
-    if (unit == "PFLOP/s") return petaflops_of(run);
+    if (unit == "PFLOP/s") return speed_of(run, cell.context).rate * devices_of(run) / 1e15;
     if (unit == "%") {
       const Speed speed = speed_of(run, cell.context);
-      return cell.base ? 100 * speed.rate / speed_of(*cell.base, 1).rate : speed.share;
+      const std::optional<TrainConfig>& base = base_of(cell);
+      return base ? 100 * speed.rate / speed_of(*base, 1).rate : speed.share;
     }
     const StepTime time = step_of(run, cell.context);
     if (unit == "days") return time.seconds * updates / kSecondsOfDay;
-    if (unit == "x") return step_of(*cell.base, 1).seconds / time.seconds;
+    if (unit == "x") return step_of(base_of(cell).value(), 1).seconds / time.seconds;
     if (unit == "k tokens/s") return time.tokens_per_second / 1e3;
     check(unit == "sequences/s", "a unit of data/papers");
-    return time.tokens_per_second / (static_cast<double>(run.model.seq_length) * devices_of(run));
+    return time.tokens_per_second / (static_cast<double>(cell.context * run.model.seq_length) * devices_of(run));
   }
 
   const Paper& paper_;
@@ -114,14 +116,18 @@ ReproducedCell ratio_to(const PaperCell& cell, const std::vector<ReproducedCell>
     return *found;
   };
   ReproducedCell ratio = ratio_of(find(cell.cell.name), find(cell.beside));
+  if (!cell.teratrons_run) ratio.teratron.reset();
+  ratio.uncounted = cell.cell.uncounted;
   ratio.cause = cell.cell.cause;
+  ratio.assumed = cell.cell.assumed;
   return ratio;
 }
 
-// Number of the runs that were out of memory and do not fit.
+// Number of the runs that were out of memory and do not fit, of those that the program can run.
 double out_of_memory(const Paper& paper, const Program& program) {
   return static_cast<double>(std::ranges::count_if(paper.cells, [&](const PaperCell& cell) {
-    return cell.is_out_of_memory && !program.fits(*program.run_of(cell));
+    const std::optional<TrainConfig> run = program.run_of(cell);
+    return cell.is_out_of_memory && run && !program.fits(*run);
   }));
 }
 
@@ -130,16 +136,17 @@ Curve curve_of(const Paper& paper, const PaperCurve& published, const Program& p
   for (const PaperCell& cell : paper.cells) {
     if (std::ranges::count(published.tables, cell.cell.table) == 0) continue;
     curve.points.push_back({.x = fmt::format("{}", cell.run.layout.mesh().ranks()),
-                            .ours = papers.petaflops_of(cell.run),
-                            .teratron = teratrons.petaflops_of(cell.run)});
+                            .ours = papers.value_of(cell, curve.unit).value(),
+                            .teratron = teratrons.value_of(cell, curve.unit)});
   }
   return curve;
 }
 
 }  // namespace
 
-Reproduction reproduce_paper(std::string_view name) {
-  const Paper paper = read_paper(name);
+Reproduction reproduce_paper(std::string_view name) { return reproduce_paper(read_paper(name)); }
+
+Reproduction reproduce_paper(const Paper& paper) {
   const Program papers(paper, /*is_teratron=*/false), teratrons(paper, /*is_teratron=*/true);
   Reproduction result{.title = paper.title};
   for (const PaperCell& published : paper.cells) {
@@ -149,10 +156,10 @@ Reproduction reproduce_paper(std::string_view name) {
       cell = ratio_to(published, result.cells);
     } else if (cell.unit == "runs") {
       cell.ours = out_of_memory(paper, papers);
-      cell.teratron = out_of_memory(paper, teratrons);
+      if (published.teratrons_run) cell.teratron = out_of_memory(paper, teratrons);
     } else {
-      cell.ours = papers.value_of(published).value();
-      cell.teratron = teratrons.value_of(published);
+      cell.ours = papers.value_of(published, cell.unit).value();
+      cell.teratron = teratrons.value_of(published, cell.unit);
     }
     result.cells.push_back(std::move(cell));
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -58,7 +58,8 @@ class Times {
 };
 
 struct SettingTimes {
-  Times papers, teratrons;
+  Times papers;
+  std::optional<Times> teratrons;  // none: it means nothing for Teratron
 };
 
 Lengths published_slices(const TrainConfig& setting) { return comma_separated(setting.pipeline.token_slices).value(); }
@@ -72,11 +73,12 @@ TrainConfig one_at_a_time(TrainConfig setting) {
 
 // Slices are those of the program's own slicer, but the paper's where it cuts several sequences together. Teratron
 // takes them one at a time.
-SettingTimes times_of(const TrainConfig& setting) {
-  const std::int64_t tokens = setting.model.seq_length;
-  SettingTimes times{.papers = Times(papers_iteration(setting), tokens),
-                     .teratrons = Times(teratrons_iteration(one_at_a_time(setting)), tokens)};
-  if (cuts_batches(setting)) times.papers.take_slices(published_slices(setting));
+SettingTimes times_of(const PaperCell& cell, const std::string& cluster) {
+  const std::int64_t tokens = cell.run.model.seq_length;
+  SettingTimes times{.papers = Times(papers_iteration(cell.run, cluster), tokens)};
+  if (cuts_batches(cell.run)) times.papers.take_slices(published_slices(cell.run));
+  if (cell.teratrons_run)
+    times.teratrons.emplace(teratrons_iteration(one_at_a_time(*cell.teratrons_run), cluster), tokens);
   return times;
 }
 
@@ -100,8 +102,8 @@ double value_of(const PaperCell& cell, Times& times) {
 }
 
 // Note that sequences are not taken one at a time, and what difference that makes.
-std::string note_of(const TrainConfig& setting) {
-  Times alone(papers_iteration(one_at_a_time(setting)), setting.model.seq_length);
+std::string note_of(const TrainConfig& setting, const std::string& cluster) {
+  Times alone(papers_iteration(one_at_a_time(setting), cluster), setting.model.seq_length);
   return fmt::format(
       "{} sequences at a time in the published slices, a number chosen by both times (the paper's program cuts batches "
       "too; its line of this setting was not at hand); one at a time {:.4g} s, and {:.4g} s in our slices",
@@ -137,21 +139,20 @@ class Figures {
   }
 
  private:
-  SettingTimes& times(const TrainConfig& setting) {
-    const LayoutSettings& layout = setting.layout;
-    const std::tuple key{setting.model.preset, layout.tensor_parallel, layout.pipeline_parallel,
-                         setting.model.seq_length};
+  SettingTimes& times(const PaperCell& cell) {
+    const std::string key = to_toml(cell.run) + (cell.teratrons_run ? to_toml(*cell.teratrons_run) : "");
     auto found = times_.find(key);
-    if (found == times_.end()) found = times_.emplace(key, times_of(setting)).first;
+    if (found == times_.end()) found = times_.emplace(key, times_of(cell, paper_.cluster)).first;
     return found->second;
   }
 
   void add(const PaperCell& published) {
-    SettingTimes& both = times(published.run);
+    SettingTimes& both = times(published);
     ReproducedCell cell = published.cell;
     cell.ours = value_of(published, both.papers);
-    cell.teratron = value_of(published, both.teratrons);
-    if (published.value == CellValue::kWhole && cuts_batches(published.run)) cell.assumed = note_of(published.run);
+    if (both.teratrons) cell.teratron = value_of(published, *both.teratrons);
+    if (published.value == CellValue::kWhole && cuts_batches(published.run))
+      cell.assumed = note_of(published.run, paper_.cluster);
     if (published.value == CellValue::kBestEven && !is_met(cell))
       cell.cause = context_costs_less(published.run, both.papers);
     if (published.value == CellValue::kSlices) {
@@ -174,26 +175,27 @@ class Figures {
   }
 
   void add_layer(const PaperCell& published) {
-    const auto beside_flat = [&](const Cluster& device) {
-      return layer_milliseconds(published.run, device, published.number) /
-             layer_milliseconds(published.run, device, kFlatTokens);
+    const auto beside_flat = [&](const TrainConfig& run, const Cluster& device) {
+      return layer_milliseconds(run, device, published.number) / layer_milliseconds(run, device, kFlatTokens);
     };
-    result_.cells.push_back(published.cell);
-    result_.cells.back().ours = beside_flat(papers_device_);
-    result_.cells.back().teratron = beside_flat(teratrons_device_);
+    ReproducedCell cell = published.cell;
+    cell.ours = beside_flat(published.run, papers_device_);
+    if (published.teratrons_run) cell.teratron = beside_flat(*published.teratrons_run, teratrons_device_);
+    result_.cells.push_back(std::move(cell));
   }
 
   void add_layer_curve() {
-    const TrainConfig& setting = paper_.cells.front().run;
+    const PaperCell& cell = paper_.cells.front();
     Curve curve{.title = "Figure 3, forward of a layer of the 1B on one V100",
                 .x_axis = "tokens",
                 .unit = "ms",
                 .published = fmt::format("flat up to {} tokens (section 3.2)", kFlatTokens),
                 .points = {}};
-    for (std::int64_t tokens = 1; tokens <= setting.model.seq_length; tokens *= 2) {
-      curve.points.push_back({.x = fmt::format("{}", tokens),
-                              .ours = layer_milliseconds(setting, papers_device_, tokens),
-                              .teratron = layer_milliseconds(setting, teratrons_device_, tokens)});
+    for (std::int64_t tokens = 1; tokens <= cell.run.model.seq_length; tokens *= 2) {
+      curve.points.push_back(
+          {.x = fmt::format("{}", tokens), .ours = layer_milliseconds(cell.run, papers_device_, tokens)});
+      if (cell.teratrons_run)
+        curve.points.back().teratron = layer_milliseconds(*cell.teratrons_run, teratrons_device_, tokens);
     }
     result_.curves.push_back(std::move(curve));
   }
@@ -201,18 +203,20 @@ class Figures {
   // The curve of even slices in the relation's setting.
   void add_even_curve(const PaperCell& relation) {
     const std::string& name = relation.cell.name;
-    SettingTimes& both = times(relation.run);
+    SettingTimes& both = times(relation);
     Curve curve{.title = "Figure 6, even slices in " + name.substr(0, name.find(',')),
                 .x_axis = "slices",
                 .unit = "s",
                 .published = fmt::format("the best even slices take {:.2f} times as long as the slicer's (section 4.2)",
                                          relation.cell.published),
                 .points = {}};
-    for (std::int64_t slices = 1; slices <= relation.number; slices *= 2) {
-      curve.points.push_back(
-          {.x = fmt::format("{}", slices), .ours = both.papers.even(slices), .teratron = both.teratrons.even(slices)});
-    }
-    curve.points.push_back({.x = "slicer", .ours = both.papers.sliced(), .teratron = both.teratrons.sliced()});
+    const auto add = [&](std::string x, const auto& seconds) {
+      curve.points.push_back({.x = std::move(x), .ours = seconds(both.papers)});
+      if (both.teratrons) curve.points.back().teratron = seconds(*both.teratrons);
+    };
+    for (std::int64_t slices = 1; slices <= relation.number; slices *= 2)
+      add(fmt::format("{}", slices), [&](Times& one) { return one.even(slices); });
+    add("slicer", [](const Times& one) { return one.sliced(); });
     result_.curves.push_back(std::move(curve));
   }
 
@@ -236,7 +240,7 @@ class Figures {
       const auto sliced = std::ranges::find_if(paper_.cells, [&](const PaperCell& cell) {
         return cell.cell.table == "Figure 5, with slices" && cell.cell.name == paper_.cells[i].cell.name;
       });
-      add(static_cast<std::size_t>(sliced - paper_.cells.begin()), "with slices");
+      if (sliced != paper_.cells.end()) add(static_cast<std::size_t>(sliced - paper_.cells.begin()), "with slices");
     }
     RankedPairs result;
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -253,13 +257,15 @@ class Figures {
 
   const Paper paper_;
   const Cluster papers_device_ = find_cluster(paper_.cluster, 1), teratrons_device_ = run_by_teratron(papers_device_);
-  std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>, SettingTimes> times_;
+  std::map<std::string, SettingTimes> times_;  // by all that is set: equal settings are simulated once
   Reproduction result_;
 };
 
 }  // namespace
 }  // namespace terapipe
 
-Reproduction reproduce_terapipe(std::string_view name) { return terapipe::Figures(read_paper(name)).reproduce(); }
+Reproduction reproduce_terapipe(std::string_view name) { return reproduce_terapipe(read_paper(name)); }
+
+Reproduction reproduce_terapipe(Paper paper) { return terapipe::Figures(std::move(paper)).reproduce(); }
 
 }  // namespace teratron::plan

@@ -40,13 +40,14 @@ Reproduction reproduce(std::string_view name) {
 }
 
 ReproducedCell ratio_of(const ReproducedCell& cell, const ReproducedCell& base) {
+  const bool is_by_teratron = cell.teratron && base.teratron;
   return {.table = cell.table,
           .name = fmt::format("{} beside {}", cell.name, base.name),
           .unit = "x",
           .source = cell.source,
           .published = cell.published / base.published,
           .ours = cell.ours / base.ours,
-          .teratron = cell.teratron.value() / base.teratron.value(),
+          .teratron = is_by_teratron ? std::optional(*cell.teratron / *base.teratron) : std::nullopt,
           .is_fitted = cell.is_fitted && base.is_fitted};
 }
 

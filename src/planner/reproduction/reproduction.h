@@ -78,8 +78,8 @@ struct Reproduction {
   bool is_summary = false;  // cells are shown by their tables' beginnings and halves, not one by one
 };
 
-// UserError lists the names there are.
 std::vector<std::string_view> reproduction_names();
+// UserError: an unknown name; the message lists those there are.
 Reproduction reproduce(std::string_view name);
 
 std::string text_of(const Reproduction& reproduction);  // tables, for people

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kGranularity = 8;  // tokens between the boundaries that the paper's slicer may cut at
 
-Cluster cluster_of(const TrainConfig& setting) {
-  return find_cluster("p3.16xlarge", std::max<std::int64_t>(8, setting.layout.mesh().ranks()));
+Cluster cluster_of(const TrainConfig& setting, const std::string& preset) {
+  return find_cluster(preset, std::max<std::int64_t>(8, setting.layout.mesh().ranks()));
 }
 
 // Micro-batches of a copy of the model.
@@ -44,9 +44,9 @@ std::vector<std::int64_t> sliced_by(const TrainConfig& setting,
 
 class PapersIteration : public Iteration {
  public:
-  explicit PapersIteration(const TrainConfig& setting)
+  PapersIteration(const TrainConfig& setting, const std::string& cluster)
       : setting_(setting),
-        cluster_(cluster_of(setting)),
+        cluster_(cluster_of(setting, cluster)),
         costs_(setting.model.config, {.tensor = setting.layout.tensor_parallel}, cluster_) {}
 
   double seconds(const std::vector<std::int64_t>& lengths) const override {
@@ -112,9 +112,9 @@ class PapersIteration : public Iteration {
 
 class TeratronsIteration : public Iteration {
  public:
-  explicit TeratronsIteration(const TrainConfig& setting)
+  TeratronsIteration(const TrainConfig& setting, const std::string& cluster)
       : setting_(setting),
-        cluster_(run_by_teratron(cluster_of(setting))),
+        cluster_(run_by_teratron(cluster_of(setting, cluster))),
         costs_(setting.model.config, {.tensor = setting.layout.tensor_parallel}, cluster_) {}
 
   double seconds(const std::vector<std::int64_t>& lengths) const override {
@@ -141,12 +141,12 @@ class TeratronsIteration : public Iteration {
 
 }  // namespace
 
-std::unique_ptr<Iteration> papers_iteration(const TrainConfig& setting) {
-  return std::make_unique<PapersIteration>(setting);
+std::unique_ptr<Iteration> papers_iteration(const TrainConfig& setting, const std::string& cluster) {
+  return std::make_unique<PapersIteration>(setting, cluster);
 }
 
-std::unique_ptr<Iteration> teratrons_iteration(const TrainConfig& setting) {
-  return std::make_unique<TeratronsIteration>(setting);
+std::unique_ptr<Iteration> teratrons_iteration(const TrainConfig& setting, const std::string& cluster) {
+  return std::make_unique<TeratronsIteration>(setting, cluster);
 }
 
 }  // namespace teratron::plan::terapipe
