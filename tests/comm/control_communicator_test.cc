@@ -52,6 +52,18 @@ TEST(ControlCommunicator, MessagesOfARingAndOthersTakeChannels) {
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
+TEST(ControlCommunicator, CollectivesMayFollowHostExchanges) {
+  const auto errors = run_ranks_by_address(3, [](Communicator& world) {
+    LateDevice device = device_of(world);
+    world.attach(&device, Communicator::Uses::kHostExchanges);
+    EXPECT_EQ(device.exchanges(), 0);
+    world.attach(&device);
+    run_trial(world, everyone(3), device, {.collective = Collective::kAllReduce, .elements = 1031});
+    EXPECT_GT(device.exchanges(), 0);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(ControlCommunicator, DevicesWithoutChannelsAreRefusedWithWhatToDo) {
   for (const bool share_a_device : {true, false}) {
     const auto errors = run_ranks_by_address(3, [&](Communicator& world) {

@@ -77,6 +77,33 @@ TEST(ThreadDeviceRing, OtherMessagesGoThroughTheHost) {
   });
 }
 
+// As a clock of steps that a training follows on the same groups.
+TEST(ThreadDeviceUses, OfAFurtherCallAreAddedToThoseBefore) {
+  using Uses = Communicator::Uses;
+  for (const bool has_channels : {true, false}) {
+    run_threads(3, [&](Communicator& world) {
+      LateDevice device(static_cast<std::uint32_t>(world.rank()),
+                        has_channels ? fmt::format("device {}", world.rank()) : "");
+      const std::unique_ptr<Communicator> group = world.split(0, world.rank());
+      const auto expect = [&](const Trial& trial, int exchanges, bool has_summed) {
+        run_trial(*group, everyone(3), device, trial);
+        EXPECT_EQ(device.exchanges(), has_channels ? exchanges : 0);
+        EXPECT_EQ(device.reductions() > 0, has_summed);
+      };
+      const Trial sum{.collective = Collective::kAllReduce, .elements = 1031},
+          message{.collective = Collective::kSend, .elements = 1031};
+      group->attach(&device, Uses::kHostExchanges);
+      expect(sum, 0, false);
+      group->attach(&device, Uses::kCollectives);
+      expect(sum, 3, true);  // connecting; there and back
+      for (const Uses use : {Uses::kHostExchanges, Uses::kCollectives}) group->attach(&device, use);
+      expect(sum, 5, true);
+      group->attach(&device, Uses::kMessagesToNext);
+      expect(message, 5 + 2 + 2, true);  // connecting to both neighbours; to one, from the other
+    });
+  }
+}
+
 TEST(ThreadDeviceOverlap, ASumIsQueuedWhenTheNextOneStarts) {
   run_threads(3, [&](Communicator& world) {
     LateDevice device(static_cast<std::uint32_t>(world.rank()));

@@ -136,14 +136,17 @@ void Pending::wait() {
 }
 
 void Communicator::attach(Allocator* memory, Uses uses) {
-  if (memory == memory_) return;
-  memory_ = memory;
-  device_stream_ = nullptr;
-  device_group_ = nullptr;
-  device_ring_ = nullptr;
   const bool is_far = memory != nullptr && !memory->is_host_memory();
-  route_ = is_far ? Route::kThroughHost : Route::kDirect;
-  if (size() == 1 || uses == Uses::kHostExchanges) return;
+  if (memory != memory_) {
+    memory_ = memory;
+    uses_.clear();
+    device_stream_ = nullptr;
+    device_group_ = nullptr;
+    device_ring_ = nullptr;
+    route_ = is_far ? Route::kThroughHost : Route::kDirect;
+  }
+  const bool is_new = uses_.insert(uses).second;
+  if (!is_new || size() == 1 || uses == Uses::kHostExchanges) return;
   if (!is_far) {
     if (moves_host_memory()) return;
     throw UserError(
@@ -152,7 +155,7 @@ void Communicator::attach(Allocator* memory, Uses uses) {
   }
   if (is_in_one_process() && memory->reaches_other_ranks() && size() <= CommunicationStream::kMostRanks) {
     route_ = Route::kDirect;
-    device_stream_ = memory->add_communication_stream();
+    if (device_stream_ == nullptr) device_stream_ = memory->add_communication_stream();
   } else {
     open_channels(*memory, uses);
   }
@@ -161,9 +164,11 @@ void Communicator::attach(Allocator* memory, Uses uses) {
 void Communicator::open_channels(Allocator& memory, Uses uses) {
   if (const auto channels = memory.open_channels()) watch(channels);
   // Messages that are not a ring's take the channel of all members if nothing else can carry them.
-  if (uses == Uses::kCollectives || !moves_host_memory()) device_group_ = make_device_group(*this, memory);
-  if (uses != Uses::kCollectives)
+  const bool takes_group = uses == Uses::kCollectives || !moves_host_memory();
+  if (takes_group && device_group_ == nullptr) device_group_ = make_device_group(*this, memory);
+  if (uses != Uses::kCollectives && device_ring_ == nullptr) {
     device_ring_ = make_device_ring(*this, memory, uses == Uses::kMessagesToNext ? 1 : -1);
+  }
   if (device_group_ != nullptr || device_ring_ != nullptr) route_ = Route::kChannels;
   if (device_group_ == nullptr && !moves_host_memory()) {
     throw_environment_error(

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -86,7 +87,7 @@ class Communicator {
   // one it must be out itself: nothing is copied.
   Pending start_all_gather(TensorRef out, TensorRef in);
   // out[n, ..]: the caller's part of the sum of everyone's in[size * n, ..]; out may be the caller's part of in, and in
-  // a group of one it must be `in` itself. The rest of `in` is overwritten.
+  // a group of one it must be `in` itself. Callers do not use the rest of `in` again.
   Pending start_reduce_scatter(TensorRef out, TensorRef in);
   Pending start_broadcast(TensorRef view, int root);
   // Between two ranks of the group. Sends to one rank arrive in the order they were started.
@@ -114,8 +115,9 @@ class Communicator {
   //   - ranks in one process whose devices reach each other: a stream of the device copies and adds;
   //   - channels (NCCL): a stream of the device, for collectives, or for messages to the next rank of a ring;
   //   - else copies on the host.
-  // Every member calls it, for the same uses; a second call with the same memory changes nothing. UserError: processes
-  // without MPI that attach an allocator of host memory; EnvironmentError: of device memory that no channel reaches.
+  // Every member calls it, for the same uses. A further call with the same memory adds a use to those before. The first
+  // direction of a ring stays. UserError: processes without MPI that attach an allocator of host memory;
+  // EnvironmentError: of device memory that no channel reaches.
   enum class Uses { kCollectives, kMessagesToNext, kMessagesToPrevious, kHostExchanges };
   void attach(Allocator* memory, Uses uses = Uses::kCollectives);
 
@@ -169,6 +171,7 @@ class Communicator {
   enum class Route { kDirect, kChannels, kThroughHost };  // direct: the group reads the views itself
   Route route_ = Route::kDirect;
   Allocator* memory_ = nullptr;
+  std::set<Uses> uses_;  // of that memory
   CommunicationStream* device_stream_ = nullptr;
   std::shared_ptr<DeviceGroup> device_group_;
   std::shared_ptr<DeviceRing> device_ring_;

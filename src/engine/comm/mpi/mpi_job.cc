@@ -32,6 +32,7 @@ constexpr unsigned kLongestEnd = 5;         // seconds
 constexpr unsigned kLongestFarewell = 120;  // seconds, of MPI's own end
 // MPI_Init has just synchronised the processes.
 constexpr auto kLongestBroadcast = std::chrono::seconds(10);
+constexpr std::size_t kMeetingText = 8192;  // bytes, a zero at the end among them
 
 // While it exists, prints every few seconds that this process waits in MPI_Init, and ends the process after the
 // longest time that a meeting may take.
@@ -118,7 +119,7 @@ MpiRank own_mpi_rank() {
 
 // The first rank's text, on every rank.
 std::string broadcast_text(const std::string& own) {
-  std::array<char, 8192> text{};
+  std::array<char, kMeetingText> text{};
   check(own.size() < text.size(), "the meeting point is a short text");
   own.copy(text.data(), own.size());
   MPI_Request request = MPI_REQUEST_NULL;
@@ -166,7 +167,10 @@ std::unique_ptr<ControlPlane> make_mpi_control_plane(const std::string& host, co
     std::random_device random;
     text = fmt::format("{:08x}{:08x}{:08x}{:08x} {} {}", random(), random(), random(), random(), port_of(listener),
                        host.empty() ? "?" : host);
-    for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) text += " " + own;
+    for (const std::string& own : address.empty() ? own_addresses() : std::vector{address}) {
+      // A host of many containers has more addresses than the text has room for.
+      if (text.size() + 1 + own.size() < kMeetingText) text += " " + own;
+    }
   }
   std::istringstream words(broadcast_text(text));
   Membership own{.rank = mpi.process, .size = mpi.processes, .host = host};
