@@ -98,7 +98,7 @@ TEST(ToolCalls, AreFoundAtTheEndOfAnAnswer) {
     return shown;
   };
   const std::string call = R"(<tool_call>{"name": "f", "arguments": {"b": "</x>", "a": 1}}</tool_call>)",
-                    read = R"(|f{"b":"</x>","a":1})";
+                    read = R"(|f{"b": "</x>", "a": 1})";
   EXPECT_EQ(found(call), read);
   EXPECT_EQ(found("Let me see. \n" + call + "\n" + call + "\n"), "Let me see." + read + read);
   EXPECT_EQ(found("<tool_call>\n{\"arguments\": {}, \"name\": \"f\"}\n</tool_call>"), "|f{}");
@@ -110,6 +110,24 @@ TEST(ToolCalls, AreFoundAtTheEndOfAnAnswer) {
   }
   EXPECT_EQ(found(call + " and more"), call + " and more");
   EXPECT_EQ(found(call + "<tool_call>"), call + "<tool_call>");
+  const auto nested = [](std::size_t depth) {
+    return R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  const auto call_with = [](const std::string& arguments) {
+    return R"(<tool_call>{"name":"f","arguments":)" + arguments + "}</tool_call>";
+  };
+  for (const std::string arguments :
+       {R"({"id":18446744073709551617,"x":1.50,"y":1e2})", R"({ "a" :"</tool_call>" , "b":["</tool_call>"]})",
+        R"({"a":"\"</tool_call>\\"})"}) {
+    EXPECT_EQ(found(call_with(arguments) + call_with(arguments)), "|f" + arguments + "|f" + arguments);
+  }
+  EXPECT_EQ(found(call_with(R"({"a":"\ud83d","b":"\ud83d\ude00"})")), R"(|f{"a":"\ufffd","b":"\ud83d\ude00"})");
+  for (const std::string arguments : {R"({"a":NaN})", R"({"a":1,})", R"({"a":"</tool_call>)", R"({"a":"\ud8"})"}) {
+    EXPECT_EQ(found(call_with(arguments)), call_with(arguments));
+  }
+  EXPECT_EQ(found(call_with(nested(900))), "|f" + nested(900));
+  const std::string deep = call_with(nested(500000));  // no stack holds a copy of it
+  EXPECT_TRUE(found(deep) == deep);
 }
 
 // Parts of a stream, cut anywhere, say what the whole answer says.

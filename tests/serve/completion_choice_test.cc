@@ -5,6 +5,7 @@
 #include <set>
 
 #include "serve/served_texts.h"
+#include "serve/text/completion_answer.h"
 
 namespace teratron::testing {
 namespace {
@@ -76,6 +77,34 @@ TEST(CompletionChoice, TheBestAreThoseWithTheHighestMeanLogProbability) {
     EXPECT_EQ(unscored.choice(i).at("text"), best.choice(i).at("text"));
     EXPECT_TRUE(unscored.choice(i).at("logprobs").is_null());
   }
+}
+
+// Llama 2's vocabulary has A and <0x41>.
+TEST(CompletionScores, OfTokensWithTheSameBytesAreToldApart) {
+  BpeModel model;
+  for (int byte = 0; byte < 256; ++byte) model.tokens.emplace_back(1, static_cast<char>(byte));
+  model.tokens.emplace_back("A");
+  model.special = {256};
+  const Tokenizer tokenizer(model);
+  const TokenScore letter{.token = 'A', .log_probability = -1}, twin{.token = 256, .log_probability = -2},
+      other{.token = 'B', .log_probability = -3};
+  const auto top = [&](const TokenScore& chosen) {
+    const CompletionRequest request{.prompts = {{1}},
+                                    .prompt_texts = {"x"},
+                                    .stop_texts = {},
+                                    .settings = {.log_probabilities = true},
+                                    .alternatives = 2};
+    CompletionAnswer answer(request, tokenizer, {.id = "i", .model = "m"});
+    answer.add({.prompt = {},
+                .token = GeneratedToken{.chosen = chosen, .likeliest = {letter, twin}},
+                .bytes = std::string(tokenizer.bytes_of(chosen.token)),
+                .end = GenerationEnd::kLength,
+                .failure = {}});
+    return Json::parse(answer.whole().dump()).at("choices").at(0).at("logprobs").at("top_logprobs").at(0);
+  };
+  EXPECT_EQ(top(letter), (Json{{"A", -1}, {"bytes:\\x41", -2}}));
+  EXPECT_EQ(top(twin), (Json{{"A", -2}, {"bytes:\\x41", -1}}));
+  EXPECT_EQ(top(other), (Json{{"A", -1}, {"bytes:\\x41", -2}, {"B", -3}}));
 }
 
 }  // namespace

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
+#include <thread>
 
+#include "serve/http/client_stream.h"
 #include "serve/served_texts.h"
 
 namespace teratron::testing {
@@ -40,6 +43,7 @@ class BareClient {
     }
     return true;
   }
+  void end_sending() const { ::shutdown(socket_, SHUT_WR); }
   // Bytes that came, until the server ended the connection or so many answers stand in it.
   std::string receive(std::size_t answers = std::string::npos) const {
     std::string all;
@@ -189,7 +193,9 @@ TEST_F(Http, RequestsWithoutEndAreCutOff) {
 TEST_F(Http, ABodyMayBeAnnouncedAndNeedsNoType) {
   const BareClient client(texts_->server.port());
   const std::string body = Json{{"prompt", "a"}, {"max_tokens", 1}, {"user", std::string(20000, 'u')}}.dump();
-  const std::string request = post(body, "Expect: 100-continue\r\nContent-Type: application/x-www-form-urlencoded\r\n");
+  const std::string request = post(body,
+                                   "Expect: 100-continue\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                                   "Content-Encoding: Identity\r\n");
   const std::size_t head = request.find("\r\n\r\n") + 4;
   ASSERT_TRUE(client.send(request.substr(0, head)));
   std::string answer;
@@ -223,6 +229,86 @@ TEST_F(Http, OtherMethodsAreToldWhichThereAre) {
   EXPECT_TRUE(head.ends_with("\r\n\r\n"));
   EXPECT_THAT(answer_to("GET /health HTTP/1.1\r\nRange: bytes=0-2\r\nConnection: close\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\"ok\"}")));
+}
+
+TEST(HttpClients, ThatGoAreNoticedWhateverTheySentBefore) {
+  constexpr std::int64_t kTokens = 4000;  // more than the test waits for
+  const TextServer texts({.caches = 1, .positions = kTokens});
+  const std::string request = post(Json{{"prompt", "a"}, {"max_tokens", kTokens - 10}, {"ignore_eos", true}}.dump());
+  std::int64_t gone = 0;
+  for (const std::string at_once : {"", "G"}) {
+    for (const std::string later : {"", "GET /health HTTP/1.1\r\n\r\n"}) {
+      for (const bool closes : {true, false}) {
+        auto client = std::make_unique<BareClient>(texts.server.port());
+        ASSERT_TRUE(client->send(request + at_once));
+        texts.server.wait_for_metric("teratron_texts_in_flight", 1);
+        ASSERT_TRUE(client->send(later));
+        client->end_sending();
+        if (closes) client.reset();
+        texts.server.wait_for_metric("teratron_texts_in_flight", 0);
+        EXPECT_EQ(texts.server.metric("teratron_texts_cancelled_total"), ++gone) << at_once << later << closes;
+      }
+    }
+  }
+}
+
+TEST(HttpClients, ThatWithholdTheirBodyDoNotKeepTheServerThatEnds) {
+  TextServer texts;
+  auto client = std::make_unique<BareClient>(texts.server.port());
+  ASSERT_TRUE(client->send("POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"));
+  std::string answer;
+  while (!answer.ends_with("\r\n\r\n")) answer += client->receive_some();
+  EXPECT_EQ(answer, "HTTP/1.1 100 Continue\r\n\r\n");
+  std::thread end([&] { texts.server.end(); });
+  EXPECT_THAT(client->receive(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("the server ends")));
+  client.reset();
+  end.join();
+}
+
+// A connection's two ends.
+struct SocketPair {
+  std::array<int, 2> ends{};
+  SocketPair() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0); }
+  ~SocketPair() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  SocketPair(const SocketPair&) = delete;
+  SocketPair& operator=(const SocketPair&) = delete;
+};
+
+TEST(ClientStreams, WriteForABoundedTimeToAClientThatTakesLittleAtATime) {
+  using std::chrono::milliseconds;
+  const SocketPair pair;
+  ClientStream stream(pair.ends[0], {.answer_time = milliseconds(40)}, [] { return false; });
+  std::thread client([&] {
+    std::array<char, 4096> bytes{};
+    while (::recv(pair.ends[1], bytes.data(), bytes.size(), 0) > 0) std::this_thread::sleep_for(milliseconds(1));
+  });
+  const std::string piece(std::size_t{1} << 16, 'a');
+  constexpr int kMost = 1000;
+  int pieces = 0;
+  stream.begin_head();
+  while (pieces < kMost && stream.write(piece.data(), piece.size()) >= 0) ++pieces;
+  EXPECT_LT(pieces, kMost);
+  ::shutdown(pair.ends[0], SHUT_RDWR);
+  client.join();
+}
+
+TEST(ClientStreams, WaitForNoClientOnceTheServerEnds) {
+  const SocketPair pair;
+  bool ends = false;
+  ClientStream stream(pair.ends[0], {.body_bytes = 10, .end_time = {}}, [&] { return ends; });
+  const std::string piece(std::size_t{1} << 16, 'a');
+  std::array<char, 10> bytes{};
+  stream.begin_head();
+  stream.begin_body();
+  ends = true;
+  EXPECT_LT(stream.read(bytes.data(), bytes.size()), 0);
+  EXPECT_GT(stream.write(piece.data(), piece.size()), 0) << "the client has room for the reason";
+  while (::send(pair.ends[0], piece.data(), piece.size(), MSG_DONTWAIT) > 0) {
+  }
+  EXPECT_LT(stream.write(piece.data(), piece.size()), 0);
 }
 
 }  // namespace

@@ -146,6 +146,17 @@ TEST_F(Completions, SayHowMuchOfThePromptWasComputed) {
   EXPECT_EQ(server().metric("teratron_prompt_tokens_computed_total") - computed, 2 * (12 + 11) - more_reused);
 }
 
+TEST_F(Completions, SayHowMuchOfThePromptWasReusedWhereTheirFirstTokenIsTheLast) {
+  const std::string end = std::to_string(*texts_->tokenizer.end_of_text());
+  const std::vector<int> prompt = {31, 32, 33, 34, 35, 36, 37, 38, 39, 40};
+  for (const int cached : {0, 8}) {
+    const Reply reply = server().complete({{"prompt", prompt}, {"max_tokens", 2}, {"logit_bias", {{end, 100}}}});
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.json.at("usage").at("completion_tokens"), 0);
+    EXPECT_GE(reply.json.at("usage").at("prompt_tokens_details").at("cached_tokens"), cached);
+  }
+}
+
 TEST_F(Completions, EndBeforeAStopText) {
   const Json request = {{"prompt", "the rank"}, {"max_tokens", 40}, {"seed", 3}, {"ignore_eos", true}};
   const auto text = server().complete(request).choice().at("text").get<std::string>();
@@ -285,13 +296,15 @@ TEST(ServeNames, OfOtherBytesThanUtf8AreShown) {
 TEST(ServeKey, IsAskedForButByHealth) {
   TextServer texts({.server = {.port = 0, .api_key = "secret", .model_name = "tiny"}});
   const auto with_key = [](const std::string& key) { return httplib::Headers{{"Authorization", key}}; };
-  for (const char* key : {"", "secret", "Bearer ", "Bearer secre", "Bearer secrets", "bearer secret"}) {
+  for (const char* key : {"", "secret", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "Bearersecret"}) {
     const Reply reply = texts.server.post("/v1/completions", R"({"prompt": "a"})", with_key(key));
     EXPECT_EQ(reply.status, 401) << key;
     EXPECT_EQ(reply.json.at("error").at("code"), "invalid_api_key");
     EXPECT_EQ(texts.server.get("/metrics", with_key(key)).status, 401);
   }
-  EXPECT_EQ(texts.server.post("/v1/completions", R"({"prompt": "a"})", with_key("Bearer secret")).status, 200);
+  for (const char* key : {"Bearer secret", "bearer secret", "BEARER secret"}) {
+    EXPECT_EQ(texts.server.post("/v1/completions", R"({"prompt": "a"})", with_key(key)).status, 200) << key;
+  }
   EXPECT_EQ(texts.server.get("/health").status, 200);
 }
 

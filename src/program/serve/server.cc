@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "base/ascii.h"
 #include "serve/api_error.h"
 #include "serve/request_fields.h"
 
@@ -85,7 +86,10 @@ HttpAnswer Server::handle(const HttpRequest& request) {
 }
 
 bool Server::has_key(const HttpRequest& request) const {
-  return settings_.api_key.empty() || are_equal(request.authorization, "Bearer " + settings_.api_key);
+  constexpr std::string_view kScheme = "Bearer ";  // in any case (RFC 9110, section 11.1)
+  const std::string_view given = request.authorization;
+  return settings_.api_key.empty() ||
+         (begins_ignoring_case(given, kScheme) && are_equal(given.substr(kScheme.size()), settings_.api_key));
 }
 
 HttpAnswer Server::answer(const HttpRequest& request) {

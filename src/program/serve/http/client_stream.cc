@@ -9,7 +9,7 @@ namespace teratron {
 namespace {
 
 constexpr std::size_t kReceived = std::size_t{16} << 10;  // bytes at a time
-constexpr auto kLookForEnd = std::chrono::milliseconds(100);
+constexpr std::chrono::milliseconds kLookForEnd{100};
 constexpr auto kDrain = std::chrono::seconds(2);
 
 }  // namespace
@@ -32,13 +32,34 @@ bool ClientStream::waits_for(short event, std::chrono::milliseconds most) const 
   return count > 0;
 }
 
-bool ClientStream::wait_for_request(std::chrono::seconds most, const std::function<bool()>& ends) {
-  const Clock::time_point end = Clock::now() + most;
-  while (!ends() && Clock::now() < end) {
-    begin_ = std::min(bytes_.find_first_not_of("\r\n", begin_), bytes_.size());  // RFC 9112, section 2.2
-    if (has_bytes()) return true;
-    if (waits_for(POLLIN, kLookForEnd) && receive() <= 0) return false;
+bool ClientStream::waits_to_read() const {
+  while (!ends_() && time_left() > time_left().zero()) {
+    if (waits_for(POLLIN, std::min(kLookForEnd, time_left()))) return true;
   }
+  return false;
+}
+
+bool ClientStream::waits_to_write() {
+  Clock::duration piece_left = bounds_.write_time;
+  while (true) {
+    if (ends_()) answer_left_ = std::min<Clock::duration>(answer_left_, bounds_.end_time);
+    const Clock::duration left = std::max(std::min(piece_left, answer_left_), Clock::duration::zero());
+    const auto most = std::min(kLookForEnd, std::chrono::ceil<std::chrono::milliseconds>(left));
+    const Clock::time_point begin = Clock::now();
+    const bool is_ready = waits_for(POLLOUT, most);
+    const Clock::duration waited = Clock::now() - begin;
+    piece_left -= waited;
+    answer_left_ -= waited;
+    if (is_ready || left == left.zero()) return is_ready;
+  }
+}
+
+bool ClientStream::wait_for_request(std::chrono::seconds most) {
+  deadline_ = Clock::now() + most;
+  do {
+    begin_ = std::min(bytes_.find_first_not_of("\r\n", begin_), bytes_.size());  // RFC 9112, section 2.2
+    if (has_bytes()) return !ends_();
+  } while (waits_to_read() && receive() > 0);
   return false;
 }
 
@@ -51,17 +72,14 @@ ssize_t ClientStream::receive() {
 }
 
 bool ClientStream::is_writable() const {
-  if (!waits_for(POLLOUT, bounds_.write_time)) return false;
-  if (has_bytes()) return true;
-  char byte = 0;
-  const ssize_t count = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+  // Reading ahead would not do: bytes of the next request may come before the end.
+  return !waits_for(POLLRDHUP, {});
 }
 
 ssize_t ClientStream::read(char* to, std::size_t most) {
   if (left_ == 0) return -1;
   if (!has_bytes()) {
-    if (!waits_for(POLLIN, time_left())) return -1;
+    if (!waits_to_read()) return -1;
     if (const ssize_t count = receive(); count <= 0) return count;
   }
   const std::size_t count = std::min({most, left_, bytes_.size() - begin_});
@@ -72,7 +90,7 @@ ssize_t ClientStream::read(char* to, std::size_t most) {
 }
 
 ssize_t ClientStream::write(const char* from, std::size_t count) {
-  if (!waits_for(POLLOUT, bounds_.write_time)) return -1;
+  if (!waits_to_write()) return -1;
   const ssize_t sent = ::send(socket_, from, count, MSG_NOSIGNAL | MSG_DONTWAIT);
   return sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : sent;
 }

@@ -1,7 +1,6 @@
 #include "serve/http/http_server.h"
 
 #include <httplib.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <regex>
 #include <thread>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "serve/http/client_stream.h"
 
@@ -20,6 +20,7 @@ namespace {
 // Longest silence of a client between two requests. A request that comes while the connection is closed is lost, so it
 // is longer than the 5 seconds after which OpenAI's client opens another connection.
 constexpr std::chrono::seconds kIdle{6};
+constexpr const char* kEnds = "the server ends";  // of a request that is not whole then
 
 // Ends the connection with the answer: what follows may be the rest of the request.
 void end_connection(httplib::Response& response) { response.set_header("Connection", "close"); }
@@ -48,10 +49,10 @@ class ConnectionServer : public httplib::Server {
   // Serves the requests of a connection in their order.
   bool process_and_close_socket(socket_t socket) override {
     // A body of small chunks takes a few times its bytes.
-    ClientStream client(socket, {.body_bytes = 4 * payload_max_length_});
-    const auto ends = [this] { return svr_sock_ == INVALID_SOCKET; };
+    ClientStream client(socket, {.body_bytes = 4 * payload_max_length_},
+                        [this] { return svr_sock_ == INVALID_SOCKET; });
     bool is_last = false, is_answered = true;
-    while (!is_last && is_answered && client.wait_for_request(kIdle, ends)) {
+    while (!is_last && is_answered && client.wait_for_request(kIdle)) {
       client.begin_head();
       bool is_asked_to_end = false;
       is_last = true;  // unless the answer says otherwise: a head that is not HTTP has no end
@@ -106,7 +107,7 @@ HeadRefusal refuse_head(const httplib::Request& request, std::size_t most_bytes)
                     encoding = request.get_header_value("Content-Encoding");
   const bool has_length = request.has_header("Content-Length"), has_transfer = request.has_header("Transfer-Encoding");
   const bool sends = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
-  if (has_transfer && ::strcasecmp(transfer.c_str(), "chunked") != 0) {
+  if (has_transfer && !equals_ignoring_case(transfer, "chunked")) {
     return {501, fmt::format("Transfer-Encoding '{}' is not read; send chunked, or a Content-Length", transfer)};
   }
   if ((has_length && (has_transfer || !is_number(length))) || request.get_header_value_count("Content-Length") > 1) {
@@ -120,7 +121,7 @@ HeadRefusal refuse_head(const httplib::Request& request, std::size_t most_bytes)
   if (!sends && (has_transfer || (has_length && std::stoull(length) > 0))) {
     return {400, fmt::format("{} has no body; leave it out", request.method)};
   }
-  if (!encoding.empty() && encoding != "identity") {
+  if (!encoding.empty() && !equals_ignoring_case(encoding, "identity")) {
     return {415, fmt::format("a body in Content-Encoding '{}' is not read; send it as it is (identity)", encoding)};
   }
   if (request.is_multipart_form_data()) return {415, "a form is not read; send JSON"};
@@ -186,9 +187,9 @@ void HttpServer::add_routes(const HttpSettings& settings, const std::function<Ht
     answer(request, "", response);
   };
   // Reads the body here: the library has no bound for chunks, and takes a body without a type for a form.
-  const auto post = [answer, fail, most = settings.body_bytes](const httplib::Request& request,
-                                                               httplib::Response& response,
-                                                               const httplib::ContentReader& read) {
+  const auto post = [answer, fail, most = settings.body_bytes, &is_stopped = insides_->is_stopped](
+                        const httplib::Request& request, httplib::Response& response,
+                        const httplib::ContentReader& read) {
     std::string body;
     bool fits = true;
     const bool is_whole = read([&](const char* bytes, std::size_t count) {
@@ -198,8 +199,9 @@ void HttpServer::add_routes(const HttpSettings& settings, const std::function<Ht
     });
     if (is_whole) return answer(request, std::move(body), response);
     end_connection(response);
-    fill(response, fits ? fail(400, "the request's body is cut off, too slow or not valid HTTP")
-                        : fail(413, fmt::format("a request may have {} bytes at most", most)));
+    if (!fits) return fill(response, fail(413, fmt::format("a request may have {} bytes at most", most)));
+    fill(response,
+         is_stopped ? fail(503, kEnds) : fail(400, "the request's body is cut off, too slow or not valid HTTP"));
   };
   for (const auto& [method, path] : settings.routes) {
     if (method == "GET") {
@@ -232,8 +234,9 @@ void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
       [fail](const httplib::Request&, httplib::Response& response, const std::exception_ptr& error) {
         fill(response, fail(500, message_of(error)));
       });
-  server.set_error_handler(httplib::Server::Handler(
-      [fail, routes = settings.routes](const httplib::Request& request, httplib::Response& response) {
+  server.set_error_handler(
+      httplib::Server::Handler([fail, routes = settings.routes, &is_stopped = insides_->is_stopped](
+                                   const httplib::Request& request, httplib::Response& response) {
         if (!response.body.empty()) return;  // it is an answer of ours
         const auto route = std::ranges::find_if(
             routes, [&](const HttpRoute& one) { return std::regex_match(request.path, std::regex(one.second)); });
@@ -244,7 +247,7 @@ void HttpServer::add_refusals(const HttpSettings& settings, const Fail& fail) {
           fill(response, fail(404, fmt::format("there is no {}", request.path)));
         } else {
           end_connection(response);
-          fill(response, fail(response.status, "the request is not valid HTTP"));
+          fill(response, is_stopped ? fail(503, kEnds) : fail(response.status, "the request is not valid HTTP"));
         }
       }));
   server.set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {

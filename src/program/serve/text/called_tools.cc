@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/json_string.h"
+#include "base/json_fields.h"
 #include "data/text/input_files.h"
+#include "data/text/json_members.h"
+#include "data/text/json_scanner.h"
 
 namespace teratron {
 namespace {
@@ -13,16 +15,24 @@ constexpr std::string_view kBeginCall = "<tool_call>", kEndCall = "</tool_call>"
 
 // Takes the call that a text begins with. Returns whether it does.
 bool take_call(std::string_view& text, std::vector<CalledTool>& calls) {
-  const std::size_t end = text.find(kEndCall);
-  if (!text.starts_with(kBeginCall) || end == std::string_view::npos) return false;
-  const auto call = nlohmann::ordered_json::parse(text.substr(kBeginCall.size(), end - kBeginCall.size()), nullptr,
-                                                  /*allow_exceptions=*/false);
+  if (!text.starts_with(kBeginCall)) return false;
+  // The end of the JSON is looked for, not </tool_call>, which may stand in a string.
+  std::string_view json = text.substr(kBeginCall.size());
+  JsonScanner scanner;
+  const std::size_t size = scanner.scan(json);
+  const std::string_view rest = without_leading_space(json.substr(size));
+  json = json.substr(0, size);
+  if (!scanner.is_complete() || !rest.starts_with(kEndCall) || nests_too_deep(json)) return false;
+  const auto call = parse_fitted<nlohmann::ordered_json>(json);
   const nlohmann::ordered_json none;
   if (!call.is_object() || !call.value("name", none).is_string() || !call.value("arguments", none).is_object()) {
     return false;
   }
-  calls.push_back({.name = call["name"], .arguments = json_text(call["arguments"])});
-  text = without_leading_space(text.substr(end + kEndCall.size()));
+  // A text written anew would change large numbers. What the client could not parse is fitted: half a surrogate pair.
+  const std::string_view arguments = *find_member(json, "arguments");
+  const bool is_readable = nlohmann::json::accept(arguments);
+  calls.push_back({.name = call["name"], .arguments = is_readable ? std::string(arguments) : fit_json(arguments)});
+  text = without_leading_space(rest.substr(kEndCall.size()));
   return true;
 }
 

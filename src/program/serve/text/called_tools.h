@@ -8,7 +8,7 @@
 namespace teratron {
 
 struct CalledTool {
-  std::string name, arguments;  // the latter: JSON text of an object
+  std::string name, arguments;  // the latter: JSON text of an object, as the model wrote it
 };
 
 struct AnswerWithCalls {

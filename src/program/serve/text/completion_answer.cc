@@ -72,8 +72,6 @@ void CompletionAnswer::end(Text& text, GenerationEnd end) {
   Scores& scores = text.scores;
   while (scores.tokens.size() > text.sent_scores && scores.offsets.back() >= text.shown) {
     scores.tokens.pop_back();
-    scores.values.pop_back();
-    scores.likeliest.pop_back();
     scores.offsets.pop_back();
   }
 }
@@ -91,10 +89,24 @@ void CompletionAnswer::add_score(Text& text, const GeneratedToken& token, std::s
   bytes.remove_prefix(left_out);
   before -= left_out;
   text.scores.offsets.push_back(text.characters + characters_ended_by(text.offset_decoder, bytes));
-  text.scores.tokens.push_back(name_of_token(tokenizer_, token.chosen.token));
-  text.scores.values.push_back(token.chosen.log_probability);
-  text.scores.likeliest.push_back(token.likeliest);
+  text.scores.tokens.push_back(token);
   text.characters += count_characters(text.offset_decoder.push_bytes(bytes));
+}
+
+// The likeliest tokens and the chosen one by their names, or null. Tokens may have the same bytes (Llama 2's A and
+// <0x41>): then the name is that of the chosen one, or of the likeliest, and the others have names of bytes.
+nlohmann::ordered_json CompletionAnswer::top_of(const GeneratedToken& token) const {
+  const TokenScore& chosen = token.chosen;
+  const std::string chosen_name = name_of_token(tokenizer_, chosen.token);
+  nlohmann::ordered_json top = nlohmann::ordered_json::object();
+  for (const TokenScore& score : token.likeliest) {
+    std::string name = name_of_token(tokenizer_, score.token);
+    const bool is_taken = top.contains(name) || (name == chosen_name && score.token != chosen.token);
+    if (is_taken) name = name_of_bytes(tokenizer_.bytes_of(score.token));
+    top.emplace(name, score.log_probability);
+  }
+  if (!std::isnan(chosen.log_probability)) top.emplace(chosen_name, chosen.log_probability);
+  return top.empty() ? nlohmann::ordered_json(nullptr) : top;
 }
 
 nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t from, std::size_t end) const {
@@ -102,14 +114,11 @@ nlohmann::ordered_json CompletionAnswer::scores_of(const Text& text, std::size_t
   nlohmann::ordered_json tokens = nlohmann::ordered_json::array(), values = nlohmann::ordered_json::array(),
                          tops = nlohmann::ordered_json::array(), offsets = nlohmann::ordered_json::array();
   for (std::size_t i = from; i < end; ++i) {
-    const double value = text.scores.values[i];
-    tokens.push_back(text.scores.tokens[i]);
+    const GeneratedToken& token = text.scores.tokens[i];
+    const double value = token.chosen.log_probability;
+    tokens.push_back(name_of_token(tokenizer_, token.chosen.token));
     values.push_back(std::isnan(value) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value));
-    nlohmann::ordered_json top = nlohmann::ordered_json::object();
-    for (const TokenScore& score : text.scores.likeliest[i])
-      top.emplace(name_of_token(tokenizer_, score.token), score.log_probability);
-    if (!std::isnan(value) && *request_.alternatives > 0) top.emplace(text.scores.tokens[i], value);
-    tops.push_back(top.empty() ? nlohmann::ordered_json(nullptr) : std::move(top));
+    tops.push_back(top_of(token));
     offsets.push_back(text.scores.offsets[i]);
   }
   return {{"tokens", tokens},

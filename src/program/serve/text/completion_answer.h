@@ -22,10 +22,8 @@ class CompletionAnswer : public TextAnswer {
 
  private:
   struct Scores {
-    std::vector<std::string> tokens;
-    std::vector<double> values;  // NaN: the first token of a prompt has none
-    std::vector<std::vector<TokenScore>> likeliest;
-    std::vector<std::size_t> offsets;  // characters of the text before the token
+    std::vector<GeneratedToken> tokens;  // the first one of a prompt has no log-probability
+    std::vector<std::size_t> offsets;    // characters of the text before the token
   };
   struct Text {
     StreamDecoder decoder;         // of the text
@@ -49,6 +47,7 @@ class CompletionAnswer : public TextAnswer {
   void add_score(Text& text, const GeneratedToken& token, std::size_t& before) const;
   void add_prompt(Text& text, const std::vector<std::int32_t>& prompt, const std::vector<GeneratedToken>& scores) const;
   static void end(Text& text, GenerationEnd end);
+  nlohmann::ordered_json top_of(const GeneratedToken& token) const;
   nlohmann::ordered_json scores_of(const Text& text, std::size_t from, std::size_t end) const;
   // Has the text from the byte text_from on, and scores [from, end).
   nlohmann::ordered_json choice(const Text& text, std::size_t index, std::size_t text_from, std::size_t from,

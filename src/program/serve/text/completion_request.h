@@ -23,7 +23,7 @@ struct CompletionRequest {
   std::int64_t samples = 1;               // of each prompt: "best_of"
   std::int64_t returned = 1;              // of them, the likeliest: "n"
   std::vector<std::string> stop_texts;
-  GenerationSettings settings;               // its max_new_tokens: where given
+  GenerationSettings settings;               // but for max_new_tokens, which jobs() sets from max_tokens
   std::optional<std::int64_t> max_tokens;    // each prompt's own default otherwise
   std::optional<std::int64_t> alternatives;  // "logprobs": given, then tokens are scored
   std::size_t most_calls = 0;                // of tools in a chat's answer; 0: they are of its text

@@ -12,7 +12,10 @@ using OrderedJson = nlohmann::ordered_json;
 
 std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token) {
   const std::string_view bytes = tokenizer.bytes_of(token);
-  if (is_utf8(bytes)) return std::string(bytes);
+  return is_utf8(bytes) ? std::string(bytes) : name_of_bytes(bytes);
+}
+
+std::string name_of_bytes(std::string_view bytes) {
   std::string text = "bytes:";
   for (const char byte : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
   return text;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "serve/text/completion_request.h"
 
@@ -17,6 +18,7 @@ struct AnswerHead {
 
 // Text of a token. Bytes that are no characters by themselves are named as OpenAI does.
 std::string name_of_token(const Tokenizer& tokenizer, std::int32_t token);
+std::string name_of_bytes(std::string_view bytes);  // bytes:\x41
 
 // "finish_reason" of a text that has ended.
 const char* finish_reason(GenerationEnd end);

@@ -37,7 +37,7 @@ TextEngine::TextEngine(LanguageModel& model, Tokenizer tokenizer, std::size_t mo
            .finished =
                [this](std::int64_t id, GenerationEnd end, std::int64_t) {
                  Text& text = texts_.at(id);
-                 send(text, {.bytes = text.stop.finish(), .end = end});
+                 send(text, {.reused = text.reused, .bytes = text.stop.finish(), .end = end});
                  leave(id, false);
                },
            .read = [this](std::int64_t id, std::int64_t reused) { texts_.at(id).reused = reused; }}) {}

@@ -22,8 +22,8 @@ struct TextEvent {
   std::size_t text = 0;
   std::vector<GeneratedToken> prompt;   // scores of its prompt; empty: another event
   std::optional<GeneratedToken> token;  // new
-  std::int64_t reused = 0;              // tokens of its prompt from other texts' caches, with its first token
-  std::string bytes;                    // that join the text for good, before any stop text
+  std::int64_t reused = 0;  // tokens of its prompt from other texts' caches, with its first token or its end
+  std::string bytes;        // that join the text for good, before any stop text
   std::optional<GenerationEnd> end;
   std::string failure;  // why no text of the request goes on
 };

@@ -187,6 +187,7 @@ void VectorModel::serve() {
       compute(job);
     } catch (const std::exception& error) {
       job.failure = error.what();
+      stop();  // before the client hears of it
       end(job);
       throw;
     }
