@@ -70,6 +70,15 @@ TEST(LearningRate, FollowsTheDecayOfWsdWithoutAStablePhase) {
   }
 }
 
+// As Megatron-LM's, which asks for the warm-up first.
+TEST(LearningRate, AWarmUpOfTheWholeRunEndsAtThePeak) {
+  LearningRateSchedule schedule = with_style(DecayStyle::kCosine);
+  schedule.warmup = schedule.decay;
+  EXPECT_DOUBLE_EQ(schedule.at(109), 3.0 * 109 / 110);
+  EXPECT_DOUBLE_EQ(schedule.at(110), 3.0);
+  EXPECT_DOUBLE_EQ(schedule.at(111), 1.0);
+}
+
 TEST(LearningRate, WithoutWarmUpStartsAtThePeak) {
   LearningRateSchedule schedule = with_style(DecayStyle::kLinear);
   schedule.warmup = 0;

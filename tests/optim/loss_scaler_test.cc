@@ -83,6 +83,17 @@ TEST(LossScaler, AFixedScaleNeverMovesAndIsExhaustedByOverflowsInARow) {
   EXPECT_EQ(scaler.scale(), 128);
 }
 
+TEST(LossScaler, AFixedScaleThatBecomesDynamicForgivesNoMoreThanTheSettings) {
+  LossScaler fixed({.fixed = 64}), dynamic({.hysteresis = 2});
+  fixed.update(false);
+  dynamic.restore(fixed.state());
+  EXPECT_EQ(dynamic.scale(), 64);
+  dynamic.update(true);
+  EXPECT_EQ(dynamic.scale(), 64);
+  dynamic.update(true);
+  EXPECT_EQ(dynamic.scale(), 32);
+}
+
 TEST(LossScaler, GoesOnFromItsStateAsIfNeverStopped) {
   RandomSequence random({.seed = 3});
   const LossScaling settings{.initial = 1024, .window = 3};

@@ -136,6 +136,24 @@ TEST(CostModel, DoesNotMindAFewMeasurementsThatSomethingDisturbed) {
   }
 }
 
+// A machine with other work makes passes ten times as long; a fit then gives a length a time below 0.
+TEST(CostModel, HasPossibleTimesHoweverNoisyTheMachineIs) {
+  RandomSequence random(RandomStream{.seed = 6});
+  const Truth truth;
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<CostPoint> points;
+    const auto add = [&](std::int64_t length, std::int64_t context) {
+      points.push_back({length, context, truth(length, context) * std::exp(4 * random.uniform())});
+    };
+    for (const std::int64_t length : {4, 8, 12, 16, 24, 32}) add(length, 0);
+    for (const std::int64_t length : {4, 8, 12}) {
+      for (std::int64_t context = length; context + length <= 32; context += length) add(length, context);
+    }
+    const CostModel model = fit_cost_model(points);
+    for (const std::int64_t length : model.lengths) ASSERT_GT(model.milliseconds(length, 0), 0) << trial;
+  }
+}
+
 TEST(CostModel, BetweenMeasuredLengthsASliceAttendsToHalfOfItself) {
   const CostModel model{.lengths = {8, 16}, .without_context = {2, 6}, .context = {0, 0, 0, 0.1}};
   EXPECT_NEAR(model.milliseconds(12, 0), 4 - 0.1 / 2 * ((8.0 * 8 + 16 * 16) / 2 - 12 * 12), 1e-12);

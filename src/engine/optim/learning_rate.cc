@@ -27,7 +27,7 @@ double remaining_of(const LearningRateSchedule& schedule, double progress) {
 
 double LearningRateSchedule::at(std::int64_t update) const {
   if (update < warmup) return peak * static_cast<double>(update) / static_cast<double>(warmup);
-  if (style == DecayStyle::kConstant) return peak;
+  if (style == DecayStyle::kConstant || (update == warmup && warmup > 0)) return peak;
   if (update >= decay) return minimum;
   const std::int64_t begin = fall_begins();
   if (update <= begin) return peak;

@@ -24,4 +24,10 @@ void LossScaler::update(bool overflow) {
   state_ = {.scale = state_.scale * 2, .good_updates = 0, .overflows_left = settings_.hysteresis};
 }
 
+void LossScaler::restore(const State& state) {
+  if (settings_.fixed > 0) return;
+  state_ = state;
+  state_.overflows_left = std::min(state.overflows_left, settings_.hysteresis);
+}
+
 }  // namespace teratron

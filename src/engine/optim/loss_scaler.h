@@ -33,9 +33,9 @@ class LossScaler {
   }
 
   const State& state() const { return state_; }
-  void restore(const State& state) {  // a fixed scale is the one of the settings
-    if (settings_.fixed == 0) state_ = state;
-  }
+  // A fixed scale is the one of the settings. A scale that was fixed counted its overflows otherwise, up to
+  // kMostOverflows: from there on no more are forgiven than the settings say.
+  void restore(const State& state);
 
  private:
   LossScaling settings_;

@@ -290,7 +290,8 @@ Trial fill_normal_trial(Random& random) {
 // With keep 0 the first operand is not read, so it holds NaN.
 Trial scale_add_trial(Random& random) {
   const std::int64_t n = some_length(random);
-  const double keep = random.one_of({0.0, 1.0, 0.95, -4.775, 1 - 1e-5}), scale = random.one_of({1.0, 2.0315, -1e-3});
+  const double keep = random.one_of({0.0, 1.0, 0.95, -4.775, 1 - 1e-5, 0x1p-32, 1e-6}),
+               scale = random.one_of({1.0, 2.0315, -1e-3, 0x1p-34});
   Trial trial{.sizes = fmt::format("n={} keep={} scale={}", n, keep, scale), .arguments = {}, .run = {}};
   trial.in_out("to", {n}, random.normals({n}), sum_tolerance(2, 5), some_precision(random));
   trial.input("from", {n}, random.normals({n}), some_precision(random));

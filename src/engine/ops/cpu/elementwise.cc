@@ -77,7 +77,10 @@ void activation_backward(const ActivationBackward& args, std::int64_t begin, std
   });
 }
 
-// keep * to is computed as to + (keep - 1) * to, so that a factor next to 1 loses no digits to fp32.
+// Factors of about 1, for which keep * to is computed as to + (keep - 1) * to: they lose no digits to fp32 so, and
+// small ones would lose all.
+constexpr double kLeastNearOne = 0.5, kMostNearOne = 2;
+
 template <class To, class From>
 void scale_add_range(const ScaleAddRange& range, std::int64_t begin, std::int64_t end) {
   To* const to = range.to.as<To>() + begin;
@@ -86,6 +89,12 @@ void scale_add_range(const ScaleAddRange& range, std::int64_t begin, std::int64_
   if (range.keep == 0) {
     return for_each_vector(end - begin, [&](std::int64_t e, auto access)
                                             HWY_ATTR { access.store(hn::Mul(scale, access.load(from + e)), to + e); });
+  }
+  if (range.keep < kLeastNearOne || range.keep > kMostNearOne) {
+    const auto keep = hn::Set(FloatTag(), static_cast<float>(range.keep));
+    return for_each_vector(end - begin, [&](std::int64_t e, auto access) HWY_ATTR {
+      access.store(hn::MulAdd(keep, access.load(to + e), hn::Mul(scale, access.load(from + e))), to + e);
+    });
   }
   const auto grow = hn::Set(FloatTag(), static_cast<float>(range.keep - 1));
   for_each_vector(end - begin, [&](std::int64_t e, auto access) HWY_ATTR {

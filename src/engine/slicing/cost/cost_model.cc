@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -104,6 +105,33 @@ std::optional<CostModel> fit(const std::vector<std::int64_t>& lengths, std::span
   return possible ? std::optional(model) : std::nullopt;
 }
 
+// The model whose times without context are the medians of those measured. A fit to noisy times can have some below 0.
+std::optional<CostModel> fit_context_alone(const std::vector<std::int64_t>& lengths,
+                                           std::span<const CostPoint> points) {
+  CostModel model{.lengths = lengths};
+  for (const std::int64_t length : lengths) {
+    std::vector<double> times;
+    for (const CostPoint& point : points) {
+      if (point.context == 0 && point.length == length) times.push_back(point.milliseconds);
+    }
+    model.without_context.push_back(median(std::move(times)));
+  }
+  std::vector<Row> rows;
+  std::vector<double> rest;  // of the times, relative
+  for (const CostPoint& point : points) {
+    if (point.context == 0) continue;
+    const Row row = row_of(lengths, point.length, point.context);
+    rest.push_back(1 - std::inner_product(row.begin(), row.end() - 4, model.without_context.begin(), 0.0) /
+                           point.milliseconds);
+    rows.emplace_back(row.end() - 4, row.end());
+    for (double& factor : rows.back()) factor /= point.milliseconds;
+  }
+  const std::optional<std::vector<double>> x = least_squares(rows, rest);
+  if (!x) return std::nullopt;
+  std::ranges::copy(*x, model.context.begin());
+  return model;
+}
+
 double relative_error(const CostModel& model, const CostPoint& point) {
   return std::abs(model.milliseconds(point.length, point.context) - point.milliseconds) / point.milliseconds;
 }
@@ -160,7 +188,8 @@ CostModel CostModel::times(double factor) const {
 CostModel fit_cost_model(std::span<const CostPoint> points) {
   require_usable(points);
   const std::vector<std::int64_t> lengths = lengths_without_context(points);
-  const std::optional<CostModel> first = fit(lengths, points, std::vector<double>(points.size(), 1.0));
+  std::optional<CostModel> first = fit(lengths, points, std::vector<double>(points.size(), 1.0));
+  if (!first) first = fit_context_alone(lengths, points);
   if (!first) {
     const auto with_context = std::ranges::count_if(points, [](const CostPoint& point) { return point.context > 0; });
     throw_user_error(
