@@ -59,6 +59,17 @@ TEST_F(RunReportTest, ReadsWhatARunLeft) {
   EXPECT_EQ(record.curve("mfu"), nullptr);
 }
 
+TEST_F(RunReportTest, ACorpusWhoseNameIsNotUtf8IsFound) {
+  const std::string name = "caf\xE9";
+  std::filesystem::create_directories(folder("data"));
+  IndexedDatasetWriter writer(folder("data") / name, 100);
+  writer.add_document(std::vector<std::int32_t>(60, 7));
+  writer.commit();
+  const RunRecord record = run("r", fmt::format("data_path = [\"bytes:{}/caf%E9\"]\n", folder("data").string()));
+  EXPECT_THAT(record.data, ElementsAre((folder("data") / name).string()));
+  EXPECT_THAT(run_report({record}, {}), Not(HasSubstr("not there now")));
+}
+
 TEST_F(RunReportTest, CorporaOfABlendAreCountedWithTheirShards) {
   std::filesystem::create_directories(folder("data"));
   const auto corpus = [&](const std::string& name, int tokens) {
@@ -74,6 +85,8 @@ TEST_F(RunReportTest, CorporaOfABlendAreCountedWithTheirShards) {
   const std::string all = page_of(fmt::format("'0.7', '{}', '0.3', '{},{}'", a, b, c));
   EXPECT_THAT(all, AllOf(HasSubstr(fmt::format("0.3 of {},{}", b, c)), HasSubstr("2 times all of it"),
                          Not(HasSubstr("not there now"))));
+  const std::string without = page_of(fmt::format("'1', '{}', '0', '{}'", b, (folder("data") / "gone").string()));
+  EXPECT_THAT(without, AllOf(HasSubstr("gone</td><td>not read</td>"), HasSubstr("10.7 times all of it")));
   const std::string some = page_of(fmt::format("'{}', '{}'", a, (folder("data") / "gone").string()));
   EXPECT_THAT(some, AllOf(HasSubstr("not there now"), Not(HasSubstr("times all of it"))));
 }
@@ -158,6 +171,10 @@ TEST_F(RunReportTest, HugeNumbersAreShownAsTheMostThatThereIs) {
       R"({"iteration":6,"kind":"iteration","loss":1,"skipped":1e300,"consumed_tokens":1e300,"memory_bytes":1e300}
 )";
   const RunRecord record = run("huge", "", huge + huge);
+  const std::string share = R"({"iteration":6,"kind":"iteration","mfu":1e307}
+{"iteration":7,"kind":"iteration","mfu":0.5}
+)";
+  EXPECT_THAT(run_report({run("share", "", share)}, {}), HasSubstr(R"("points":[[7,50]])"));
   EXPECT_EQ(readable_whole(1e300), "1,000,000,000,000,000,000");
   EXPECT_EQ(readable_whole(-HUGE_VAL), "-1,000,000,000,000,000,000");
   EXPECT_EQ(readable_whole(NAN), "0");
@@ -187,6 +204,8 @@ TEST_F(RunReportTest, LayersLieOnTheStagesThatTheSettingsSay) {
       "num_layers = 8\npipeline_model_parallel_size = 2\nvirtual_stages = 2\npipeline_layout = \"\"\n";
   EXPECT_THAT(layout_of(turns + "schedule = \"interleaved\"\n"), HasSubstr("stage 0<br>layers 1 to 2, 5 to 6<"));
   EXPECT_THAT(layout_of(turns + "schedule = \"v-zb\"\n"), HasSubstr("stage 0<br>layers 1 to 2, 7 to 8<"));
+  const std::string seven = layout_of("num_layers = 7\npipeline_model_parallel_size = 2\npipeline_layout = \"auto\"\n");
+  EXPECT_THAT(seven, AllOf(HasSubstr("stage 0<br>layers 1 to 4<"), HasSubstr("stage 1<br>layers 5 to 7<")));
   EXPECT_THAT(layout_of("pipeline_model_parallel_size = -7\nnum_layers = 3\n"), HasSubstr("stage 0<br>layers 1 to 3<"));
 }
 
@@ -204,6 +223,11 @@ TEST_F(RunReportTest, EvaluationsStandBesideThePapers) {
   EXPECT_THAT(page, HasSubstr("<td>accuracy</td><td>44.5</td><td>45.18 % (355M)")) << "both in per cent";
   EXPECT_THAT(page, HasSubstr("<td>perplexity</td><td>20.5</td><td>19.31 (355M)"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">mine</th><td>accuracy</td><td>0.5</td><td></td>"));
+  const EvaluationResult again =
+      read_evaluation(written("v.json", R"({"evaluation": "wikitext103", "perplexity": 9})"));
+  EXPECT_THAT(run_report({run("a", "")}, {wiki, again}),
+              AllOf(HasSubstr("wikitext103 (" + folder("w.json").string() + ")</th>"),
+                    HasSubstr("wikitext103 (" + folder("v.json").string() + ")</th>")));
   for (const char* text : {"[1]", "{}", "no", "{\"a\": \"b\"}"}) {
     EXPECT_THROW(read_evaluation(written("bad.json", text)), UserError);
   }

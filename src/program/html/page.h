@@ -25,7 +25,7 @@ class HtmlPage {
   void charts(const std::vector<svg::CurveChart>& charts);
   // Names beside the colours of curves.
   void legend(const std::vector<std::string>& names);
-  // Begins a fold: HTML until its end is shown at a click.
+  // Begins a fold. What is added before end_fold() is shown at a click.
   void begin_fold(std::string_view summary);
   void end_fold() { html("</details>\n"); }
 

@@ -16,6 +16,7 @@
 #include "data/data_path.h"
 #include "eval/paper_results.h"
 #include "pipeline/schedule.h"
+#include "pipeline/token_slices.h"
 #include "report/svg.h"
 
 namespace teratron {
@@ -62,7 +63,10 @@ void add_chart(std::vector<svg::CurveChart>& charts, const std::vector<RunRecord
     if (points == nullptr) continue;
     shows = shows || varies(*points);
     chart.curves.push_back({.name = runs[i].name, .color = i, .points = *points});
-    for (auto& point : chart.curves.back().points) point.second *= title.scale;
+    if (title.scale == 1) continue;
+    svg::Points& scaled = chart.curves.back().points;
+    for (auto& point : scaled) point.second *= title.scale;
+    std::erase_if(scaled, [](const auto& point) { return !std::isfinite(point.second); });
   }
   if (shows) charts.push_back(std::move(chart));
 }
@@ -106,8 +110,9 @@ std::vector<std::int64_t> layers_of_cells(const RunRecord& run, std::int64_t cel
       at = next;
     }
   }
-  if (std::ssize(of_cells) != cells) of_cells.assign(static_cast<std::size_t>(cells), layers / cells);
-  return of_cells;
+  if (std::ssize(of_cells) == cells) return of_cells;
+  if (layers < cells) return std::vector<std::int64_t>(static_cast<std::size_t>(cells), 0);
+  return pipeline::even_slices(layers, static_cast<int>(cells));
 }
 
 // Texts of the layers of every stage: "layers 1 to 6".
@@ -185,10 +190,16 @@ void add_data(HtmlPage& page, const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs) {
     std::int64_t tokens = 0;
     bool are_all_there = true;
-    const bool is_blend = !weights_of(run.data).empty();
+    const std::vector<double> weights = weights_of(run.data);
+    const bool is_blend = !weights.empty();
     for (std::size_t i = is_blend ? 1 : 0; i < run.data.size(); i += is_blend ? 2 : 1) {
       const std::string& word = run.data[i];
       std::vector<std::string> row = {run.name, is_blend ? fmt::format("{} of {}", run.data[i - 1], word) : word};
+      if (is_blend && weights[i / 2] == 0) {
+        row.insert(row.end(), {"not read", ""});
+        rows.push_back(std::move(row));
+        continue;
+      }
       try {
         const auto corpus = is_blend ? open_corpora(std::vector<std::string>{"1", word}).front().dataset
                                      : open_corpus(std::vector<std::string>{word});
@@ -214,7 +225,7 @@ void add_data(HtmlPage& page, const std::vector<RunRecord>& runs) {
 
 EvaluationResult read_evaluation(const std::filesystem::path& file) {
   const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  EvaluationResult result{.name = file.stem().string(), .numbers = {}};
+  EvaluationResult result{.name = file.stem().string(), .file = file.string(), .numbers = {}};
   if (json.is_object()) {
     for (const char* const key : {"evaluation", "task"}) {
       if (json.contains(key) && json[key].is_string()) result.name = json[key];
@@ -232,9 +243,11 @@ EvaluationResult read_evaluation(const std::filesystem::path& file) {
 void add_evaluations(HtmlPage& page, const std::vector<EvaluationResult>& evaluations) {
   std::vector<std::vector<std::string>> rows;
   for (const EvaluationResult& evaluation : evaluations) {
+    const bool is_repeated = std::ranges::count(evaluations, evaluation.name, &EvaluationResult::name) > 1;
+    const std::string shown = is_repeated ? fmt::format("{} ({})", evaluation.name, evaluation.file) : evaluation.name;
     for (const auto& [name, value] : evaluation.numbers) {
-      rows.push_back({evaluation.name, title_of(name), fmt::format("{:.6g}", value),
-                      std::string(paper_result(evaluation.name, name))});
+      rows.push_back(
+          {shown, title_of(name), fmt::format("{:.6g}", value), std::string(paper_result(evaluation.name, name))});
     }
   }
   page.table("", {"evaluation", "number", "here", "in the Megatron-LM paper"}, rows);

@@ -13,7 +13,7 @@ namespace teratron {
 // Whole number of a log, for people; a log may hold any value.
 std::string readable_whole(double value);
 
-// Charts of every number of the logs that varies, losses first; a curve a run.
+// Charts of the numbers of the logs that vary, losses first, and of memory even where it does not; a curve a run.
 void add_curves(HtmlPage& page, const std::vector<RunRecord>& runs);
 
 // Ranks of one copy of the model: a column a stage with its layers, a row a tensor rank.

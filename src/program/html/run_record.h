@@ -14,7 +14,7 @@
 
 namespace teratron {
 
-// Numbers of the log: bytes of the rank with most, held and planned.
+// Names in the log: bytes that the fullest rank holds, and that were planned for it.
 inline constexpr const char *kMemory = "memory_bytes", *kPlannedMemory = "planned_memory_bytes";
 
 struct RunSample {

@@ -176,7 +176,7 @@ void add_samples(HtmlPage& page, const Runs& runs) {
       page.paragraph((runs.size() > 1 ? run.name + ": " : "") +
                      (prompt.empty() ? "after no prompt" : fmt::format("after \"{}\"", prompt)));
       const auto add = [&page](const RunSample& sample) {
-        page.html(fmt::format("<div>update {}</div><pre>{}</pre>\n", readable_integer(sample.iteration),
+        page.html(fmt::format("<div>update {}</div><pre>\n{}</pre>\n", readable_integer(sample.iteration),
                               svg::escaped(sample.text)));
       };
       add(*samples.back());

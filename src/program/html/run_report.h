@@ -9,12 +9,13 @@
 
 namespace teratron {
 
-// Colours of curves differ for so many runs.
+// Most runs of a page: there are as many colours of curves.
 inline constexpr std::size_t kMostRuns = 8;
 
 // Result of an evaluation: JSON that `teratron eval` wrote.
 struct EvaluationResult {
   std::string name;  // "wikitext103"; of files without, the file's
+  std::string file;  // its path
   std::vector<std::pair<std::string, double>> numbers;
 };
 

@@ -13,6 +13,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   let at = -1;
   const nearest = x =>
     places.reduce((best, place, i) => Math.abs(place - x) < Math.abs(places[best] - x) ? i : best, 0);
+  const reaches = (points, x) => points.length && points[0][0] <= x && x <= points[points.length - 1][0];
   const valueAt = (points, x) =>
     points.reduce((best, point) => Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best)[1];
   const show = index => {
@@ -21,7 +22,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
     pointer.setAttribute("x1", pixel);
     pointer.setAttribute("x2", pixel);
     svg.append(pointer);
-    output.textContent = [Number(x.toPrecision(6)) + ":", ...curves.filter(curve => curve.points.length).map(curve =>
+    output.textContent = [Number(x.toPrecision(6)) + ":", ...curves.filter(curve => reaches(curve.points, x)).map(curve =>
       (curves.length > 1 ? curve.name + " " : "") + Number(valueAt(curve.points, x).toPrecision(5)))].join("  ");
   };
   svg.addEventListener("pointermove", event => {
