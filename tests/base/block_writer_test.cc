@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <array>
+#include <barrier>
 #include <csignal>
 #include <list>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -71,6 +74,26 @@ TEST(DirectFile, HoldsMemoryOfAnySize) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, DirectFile::kSector, DirectFile::kSector + 1, kMost}) {
     write_directly(folder / "file", memory.bytes().first(size));
     EXPECT_TRUE(read_file(folder / "file") == bytes.substr(0, size)) << size << " bytes";
+  }
+}
+
+// As a file system that takes O_DIRECT and refuses the writes: here they are refused since their memory is not aligned.
+TEST(DirectFile, ThreadsWhoseDirectWritesAreRefusedAllGoThroughThePageCache) {
+  const TemporaryFolder folder(TemporaryFolder::kDisk);
+  constexpr std::size_t kSector = DirectFile::kSector;
+  const HugePages memory(2 * kSector, /*now=*/true);
+  for (int trial = 0; trial < 100; ++trial) {
+    DirectFile file(folder / "file", 2 * kSector);
+    std::array<int, 2> errors{};
+    std::barrier begin(2);
+    const auto write = [&](std::size_t i) {
+      begin.arrive_and_wait();
+      errors[i] = file.write_at(memory.bytes().subspan(1, kSector), i * kSector);
+    };
+    std::thread other(write, std::size_t{1});
+    write(0);
+    other.join();
+    ASSERT_THAT(errors, ::testing::Each(0)) << trial;
   }
 }
 

@@ -157,6 +157,20 @@ TEST_F(Decompression, AFlippedBitIsReportedWithItsPlace) {
   }
 }
 
+// As `zstd --long=31` makes them: intact, but reading takes 2 GiB of memory.
+TEST_F(Decompression, AWindowThatIsTooLargeIsNoDamage) {
+  const auto frame = [](char window) {
+    return std::string("\x28\xB5\x2F\xFD\0", 5) + window + std::string("\x21\0\0text", 7);  // one block, as it is
+  };
+  constexpr auto k128MiB = static_cast<char>(17 << 3), k2GiB = static_cast<char>(21 << 3);
+  EXPECT_EQ(read_decompressed(file(frame(k128MiB))), "text");
+  for (const std::string& before : {std::string(), zstd("before")}) {
+    EXPECT_THAT(error_of(before + frame(k2GiB)),
+                AllOf(HasSubstr("file' was compressed"), HasSubstr("more than 128 MiB"), HasSubstr("zstd -d --long=31"),
+                      ::testing::Not(HasSubstr("damaged"))));
+  }
+}
+
 TEST_F(Decompression, StandardInputIsReadAsAFileIs) {
   RandomSequence random({.seed = 6});
   const std::string text = compressible(random, 300'000);

@@ -102,6 +102,22 @@ TEST_F(Files, AnAtomicFileAppearsWithCommitAndNotBefore) {
   EXPECT_EQ(folder_.entries(), 1U);
 }
 
+TEST_F(Files, AFileThatIsReplacedKeepsItsPermissions) {
+  using std::filesystem::perms;
+  const auto mode_of = [&](const char* name) { return std::filesystem::status(in_folder(name)).permissions(); };
+  for (const perms mode : {perms::owner_read | perms::owner_write, perms(0664), perms(0755)}) {
+    make_file("f", "old");
+    std::filesystem::permissions(in_folder("f"), mode);
+    make_file("f.partial", "of an earlier command");
+    AtomicFile file(in_folder("f"));
+    EXPECT_EQ(mode_of("f.partial"), mode) << "before anything is written";
+    file.write("new");
+    file.commit();
+    EXPECT_EQ(mode_of("f"), mode);
+    EXPECT_EQ(read_file(in_folder("f")), "new");
+  }
+}
+
 TEST_F(Files, WithoutCommitTheOldFileStaysAndNothingElse) {
   make_file("f", "old");
   { AtomicFile(in_folder("f")).write(large_content()); }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -114,6 +115,42 @@ TEST_F(SpecialFiles, AnOpenFileIsAppendedToByAnyOfItsNames) {
       EXPECT_EQ(read_file(file), "before json after");
     }
   }
+}
+
+// As /dev/stdout is in a unit of systemd. A socket cannot be opened by a name.
+TEST_F(SpecialFiles, ASocketIsWrittenAndReadByAnyOfItsNames) {
+  for (const char* place : {"/proc/self/fd", "/dev/fd", "link"}) {
+    SCOPED_TRACE(place);
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const fs::path link = folder_ / "link";
+    fs::remove(link);
+    const auto name_of = [&](int descriptor) {
+      const fs::path name = fmt::format("/dev/fd/{}", descriptor);
+      if (place != std::string("link")) return fs::path(place) / name.filename();
+      fs::create_symlink(name, link);
+      return link;
+    };
+    write_file_atomically(name_of(ends[0]), "json");
+    ::close(ends[0]);
+    fs::remove(link);
+    const fs::path name = name_of(ends[1]);
+    EXPECT_TRUE(is_stream(name));
+    EXPECT_EQ(read_file(name), "json");
+    ::close(ends[1]);
+  }
+}
+
+TEST_F(SpecialFiles, AFullPipeOfAnotherProgramThatDoesNotWaitIsWaitedFor) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+  const std::string text = random_text(3 << 20, 5);
+  auto reader = std::async(std::launch::async, [&] { return read_file(fmt::format("/dev/fd/{}", ends[0])); });
+  EXPECT_NO_THROW(write_file_atomically(fmt::format("/dev/fd/{}", ends[1]), text));
+  ::close(ends[1]);
+  EXPECT_TRUE(reader.get() == text);
+  ::close(ends[0]);
 }
 
 TEST_F(SpecialFiles, APipeIsReadToItsEndHoweverSlowItsWriter) {

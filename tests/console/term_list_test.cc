@@ -6,7 +6,7 @@
 #include <random>
 #include <sstream>
 
-#include "console/text_table.h"
+#include "console/terminal_text.h"
 
 namespace teratron::testing {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/variable.h"
 #include "console/live_line.h"
 #include "console/term_list.h"
+#include "console/terminal_text.h"
 
 namespace teratron::testing {
 namespace {
@@ -80,6 +81,25 @@ TEST_F(Terminal, ALiveLineStaysBelowTheLastColumn) {
     line.show("\u00e4\u00f6\u00fc3456789abc");
   }
   EXPECT_THAT(terminal_.shown_until("\n"), AllOf(HasSubstr("012345678\r"), EndsWith("\u00e4\u00f6\u00fc345678\r\n")));
+}
+
+TEST_F(Terminal, ALiveLineCountsWideCharactersTwiceAndShowsNoControlCharacters) {
+  terminal_.resize(24, 10);
+  {
+    LiveLine line(file_.get(), terminal_columns(file_.get()));
+    line.show("\u4e2d\u6587\u8bed\u6599\u5e93\u540d");
+    line.show("a\x1b[2J\n\tbcdef");
+  }
+  EXPECT_THAT(terminal_.shown_until("\n"), AllOf(HasSubstr("\u4e2d\u6587\u8bed\u6599\r"), EndsWith("a\\x1b[2J \r\n")));
+}
+
+TEST(TerminalText, WidthsAreThoseOfEastAsianText) {
+  EXPECT_EQ(display_width("a\u00e4\u0416"), 3U);
+  EXPECT_EQ(display_width("\u4e2d\uac00\uff21\U0001f600"), 8U);
+  EXPECT_EQ(display_width("a\xE9z\xF0"), 4U) << "bytes that are no character";
+  EXPECT_EQ(first_columns("a\u4e2d\u6587", 4), "a\u4e2d");
+  EXPECT_EQ(first_columns("a\u4e2d\u6587", 5), "a\u4e2d\u6587");
+  EXPECT_EQ(first_columns("\u4e2d", 1), "");
 }
 
 }  // namespace

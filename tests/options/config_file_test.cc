@@ -179,7 +179,9 @@ TEST_F(ConfigFile, KeysOfAnyDepthAreRefusedAndNotFollowed) {
   for (const std::size_t parts : {17, 40'000}) {
     for (const std::string& text :
          {keys(parts) + " = 1", "[" + keys(parts) + "]", "[[" + keys(parts) + "]]", "x = {" + keys(parts) + " = 1}",
-          keys(parts, "\"a\"") + " = 1", "'a\"' = 1\nb = \"\\\"\" # '\n" + keys(parts, " a ") + " = 1"}) {
+          keys(parts, "\"a\"") + " = 1", "'a\"' = 1\nb = \"\\\"\" # '\n" + keys(parts, " a ") + " = 1",
+          "x = {a = \"\"\"y\"\"\"\", " + keys(parts) + " = 1}",
+          "x = {a = \'\'\'y\'\'\'\'\', " + keys(parts) + " = 1}"}) {
       EXPECT_THAT(read_toml(text).faults, ElementsAre(HasSubstr("a key of more than 16 parts"))) << text.substr(0, 40);
     }
   }

@@ -43,6 +43,9 @@ TEST(ForeignFlags, AreFoundAsTheirUsersTypeThem) {
 TEST(ForeignFlags, AreNotNamedToCommandsWithoutTheirEqual) {
   EXPECT_EQ(foreign_flag_hint("--n_layer", kHasNone), "");
   EXPECT_THAT(foreign_flag_hint("--compile", kHasNone), HasSubstr("leave it out")) << "it has no equal anywhere";
+  const auto has_threads = [](const std::string& name) { return name == "threads"; };
+  EXPECT_THAT(foreign_flag_hint("--num_workers", has_threads), HasSubstr("--threads N"));
+  EXPECT_THAT(foreign_flag_hint("--num-workers", kHasAll), HasSubstr("leave it out")) << "of training";
   const auto has_one = [](const std::string& name) { return name == "hidden-dropout"; };
   EXPECT_EQ(foreign_flag_hint("--dropout", has_one), "") << "it is two flags here";
 }

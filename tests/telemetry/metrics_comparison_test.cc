@@ -71,6 +71,38 @@ TEST_F(MetricsComparisonTest, LinesOfOneFileAloneAreLeftOut) {
   EXPECT_EQ(compare({{1, update(1, 2, 0)}}, {{2, update(1, 2, 0)}}).lines, 0);
 }
 
+TEST_F(MetricsComparisonTest, EverySampleOfAnIterationCounts) {
+  const auto sample = [](const char* text) {
+    return std::vector<Metric>{{"kind", std::string("sample")}, {"text", std::string(text)}};
+  };
+  const Rows a = {{1, update(1, 2, 0)}, {1, sample("a")}, {1, sample("b")}, {1, sample("c")}};
+  EXPECT_EQ(compare(a, a).lines, 4);
+  for (const std::size_t other : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+    Rows b = a;
+    b[other].second = sample("other");
+    const MetricsComparison found = compare(a, b);
+    ASSERT_TRUE(found.first_difference) << other;
+    EXPECT_EQ(found.first_difference->kind, "sample");
+    EXPECT_EQ(found.first_difference->b, "\"other\"");
+  }
+  const MetricsComparison fewer = compare(a, {a[0], a[1]});
+  EXPECT_EQ(fewer.lines, 2) << "samples of one file alone are left out";
+  EXPECT_FALSE(fewer.first_difference);
+}
+
+TEST_F(MetricsComparisonTest, OfAnIterationThatALogRepeatsTheLaterLinesCount) {
+  const Rows whole = {{1, update(1, 2, 0)}, {2, update(3, 4, 0)}, {2, validation(5)}, {3, update(6, 7, 0)}};
+  const Rows repeated = {{1, update(1, 2, 0)}, {2, update(9, 9, 0)}, {2, validation(9)},  {3, update(9, 9, 0)},
+                         {2, update(3, 4, 0)}, {2, validation(5)},   {3, update(6, 7, 0)}};
+  const Rows validated_again = {{1, update(1, 2, 0)}, {2, update(3, 4, 0)}, {2, validation(9)},
+                                {3, update(9, 9, 0)}, {2, validation(5)},   {3, update(6, 7, 0)}};
+  for (const Rows& other : {repeated, validated_again}) {
+    EXPECT_EQ(compare(whole, other).lines, 4);
+    EXPECT_FALSE(compare(whole, other).first_difference);
+    EXPECT_FALSE(compare(other, whole).first_difference);
+  }
+}
+
 TEST_F(MetricsComparisonTest, ToleranceIsAShareOfTheLargerNumber) {
   EXPECT_FALSE(compare({{1, validation(100)}}, {{1, validation(101)}}, 0.01).first_difference);
   EXPECT_TRUE(compare({{1, validation(100)}}, {{1, validation(101.1)}}, 0.01).first_difference);

@@ -102,6 +102,16 @@ TEST_F(TensorBoardLogTest, FilesOfOthersStay) {
   EXPECT_TRUE(TensorBoardLog::holds_records(folder_));
 }
 
+TEST_F(TensorBoardLogTest, LinksThatLeadNowhereAreNoFaultOfARun) {
+  fs::create_directories(folder_);
+  for (const char* const name : {"notes", "events.out.tfevents.0000000001.host.1.0"}) {
+    fs::create_symlink(folder_ / name, folder_ / name);  // stat() of it fails
+  }
+  EXPECT_FALSE(TensorBoardLog::holds_records(folder_));
+  run(0, 3);
+  EXPECT_TRUE(TensorBoardLog::holds_records(folder_));
+}
+
 TEST_F(TensorBoardLogTest, ANewFilesNameHasTenDigitsBesideNamesWithMore) {
   fs::create_directories(folder_);
   for (const char* const digits : {"10000000000", "9223372036854775807"}) {

@@ -4,22 +4,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 
-#include "base/utf8.h"
+#include "console/terminal_text.h"
 
 namespace teratron {
 namespace {
 
 constexpr int kUsualColumns = 80;
 constexpr const char* kClear = "\r\x1b[K";  // moves to the line's beginning and erases to its end
-
-// The first characters of `text`, or all.
-std::string_view first_characters(std::string_view text, int count) {
-  std::size_t end = 0;
-  for (int i = 0; i < count && end < text.size(); ++i) end += decode_utf8(text.substr(end)).length;
-  return text.substr(0, end);
-}
 
 }  // namespace
 
@@ -34,8 +29,13 @@ int terminal_columns(std::FILE* file) {
 
 void LiveLine::show(std::string_view text) {
   if (!possible()) return;
+  // Names of files may hold line ends and tabs, which take more than one line or column.
+  std::string line = printable(text);
+  std::ranges::replace_if(
+      line, [](char byte) { return byte == '\n' || byte == '\t'; }, ' ');
   // A line that fills the last column may wrap; "\r" would then not lead back to its beginning.
-  std::fputs(fmt::format("{}{}", kClear, first_characters(text, columns_ - 1)).c_str(), file_);
+  const auto columns = static_cast<std::size_t>(columns_ - 1);
+  std::fputs(fmt::format("{}{}", kClear, first_columns(line, columns)).c_str(), file_);
   std::fflush(file_);
   shown_ = true;
 }

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "console/live_line.h"
-#include "console/text_table.h"
+#include "console/terminal_text.h"
 
 namespace teratron {
 namespace {

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "console/terminal_text.h"
 
 namespace teratron {
-
-std::size_t display_width(const std::string& text) { return count_characters(text); }
 
 void TextTable::heading(std::string text) {
   headings_.push_back(rows_.size());

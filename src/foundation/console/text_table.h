@@ -29,7 +29,4 @@ class TextTable {
   std::vector<std::size_t> headings_;  // indices of rows_
 };
 
-// Columns that `text` takes on a terminal, counting a character of UTF-8 as one.
-std::size_t display_width(const std::string& text);
-
 }  // namespace teratron

@@ -1,5 +1,5 @@
-// Reads a command line by a list of fields. Unlike libraries it reports all faults of a line at once, together with
-// those of the configuration file.
+// Reads a command line by a list of fields. It reports all faults of a line at once, together with those of the
+// configuration file; libraries stop at the first.
 #include <algorithm>
 
 #include "base/error.h"
@@ -11,7 +11,7 @@ namespace teratron {
 namespace {
 
 bool is_flag(std::string_view argument) {
-  // "-" is standard input or output, "-3" a number.
+  // "-x" is a flag, which has one letter. "-" is standard input or output, "-3" a number, "-abc" a value.
   return argument.starts_with("--") ||
          (argument.size() == 2 && argument[0] == '-' && !(argument[1] >= '0' && argument[1] <= '9'));
 }

@@ -73,6 +73,7 @@ struct Field {
   std::string bare;                // choice that the flag without a value means
   bool repeats = false;            // a flag gives one value of the list, and several flags add up
   std::function<void()> when_set;  // called after a value was given
+  bool is_preset = false;          // when_set sets values of further fields, which may refine them
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
   std::pair<std::string, double> word;    // word for one value of a double
   std::vector<std::string> known_values;  // values that help, errors and shells list; empty: a choice lists all

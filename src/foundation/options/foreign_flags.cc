@@ -150,6 +150,7 @@ constexpr ForeignFlag kFlags[] = {
      "and metrics.jsonl in --save; nothing is sent to Weights & Biases"},
     {kOthers, "wandb-name", "--tensorboard-dir DIR",
      "and metrics.jsonl in --save; nothing is sent to Weights & Biases"},
+    {kOthers, "num-workers", "--threads N", "of data commands; training reads batches as it needs them"},
     {kOthers, "lora", "--lora-rank N", "with --finetune DIR"},
     {kOthers, "lora-r", "--lora-rank N", "with --finetune DIR"},
     {kOthers, "lora-target-modules", "--lora-targets NAMES", "with commas between"},
@@ -205,11 +206,17 @@ std::vector<std::string> our_flags(const ForeignFlag& flag) {
 std::string foreign_flag_hint(std::string_view flag, const std::function<bool(const std::string&)>& has_flag) {
   const std::string name = with_hyphens(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
   const bool is_letter = name.size() == 1;
+  std::string otherwise;
   for (const ForeignFlag& known : kFlags) {
     if (known.name != name || (is_letter && flag.starts_with("--"))) continue;
-    if (std::ranges::all_of(our_flags(known), has_flag)) return sentence_of(known);
+    // What training does not need may have an equal in other commands.
+    if (known.ours.empty() && !has_flag("micro-batch-size")) {
+      if (otherwise.empty()) otherwise = sentence_of(known);
+    } else if (std::ranges::all_of(our_flags(known), has_flag)) {
+      return sentence_of(known);
+    }
   }
-  return "";
+  return otherwise;
 }
 
 }  // namespace teratron

@@ -19,9 +19,9 @@ std::string to_toml(const FieldList& fields, const std::function<bool(const Fiel
 std::string toml_text(const std::string& text);
 std::string toml_number(double number);
 
-// Text of any bytes as UTF-8, for paths, which are bytes on Linux. UTF-8 stays as it is. Other text becomes "bytes:"
-// and the text with %XX for each byte that is not UTF-8, and for "%": "bytes:/data/caf%E9". So does text that itself
-// begins with "bytes:".
+// Text of any bytes as UTF-8, for all texts of a file, since paths are bytes. UTF-8 stays as it is. Other becomes
+// "bytes:" and the text with %XX for each byte that is not UTF-8, and for "%": "bytes:/data/caf%E9". So does text that
+// itself begins with "bytes:".
 std::string as_utf8(std::string_view text);
 // Inverse of as_utf8(). A "%" that no two hexadecimal digits follow, as other programs may write it, stays.
 std::string from_utf8(std::string_view text);

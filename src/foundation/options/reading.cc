@@ -6,6 +6,7 @@
 #include <charconv>
 #include <climits>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "base/error.h"
@@ -164,10 +165,45 @@ void apply(const Setting& setting, FaultLines& lines) {
   }
 }
 
-// Whether `file` is a pipe. A file may have no settings; the writer of a pipe without settings has failed.
-bool is_stream(const std::filesystem::path& file) {
-  std::error_code error;
-  return names_standard_input(file) || std::filesystem::is_fifo(file, error);
+std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::path& file, ConfigFiles& files,
+                                      FaultLines& lines) {
+  std::vector<Setting> settings;
+  try {
+    settings = read_config(fields, files.text(file), file.string(), lines);
+    // A file may have no settings; the writer of a pipe without settings has failed.
+    if (settings.empty() && lines.empty() && is_stream(file)) {
+      lines.push_back(
+          fmt::format("--config {}: no setting came through it; look at the command that writes it", file.string()));
+    }
+  } catch (const UserError& error) {
+    lines.push_back(error.what());
+  }
+  return settings;
+}
+
+bool is_of_preset(const Setting& setting) { return setting.field->is_preset; }
+
+// Moves presets of the command line, the last of `sources`, among the files before it: after the last file with a
+// preset, whose further values they replace, and before the files that refine them. A preset that the files give too,
+// or the caller before them, stays where they have it.
+void place_presets(std::vector<std::vector<Setting>>& sources) {
+  std::vector<Setting>& command_line = sources.back();
+  std::vector<Setting> presets;
+  std::ranges::copy_if(command_line, std::back_inserter(presets), is_of_preset);
+  std::erase_if(command_line, is_of_preset);
+  std::size_t place = 0;
+  for (std::size_t i = 0; i + 1 < sources.size(); ++i) {
+    if (std::ranges::any_of(sources[i], is_of_preset)) place = i + 1;
+  }
+  std::erase_if(presets, [&](const Setting& preset) {
+    const Setting* last = nullptr;
+    for (const std::vector<Setting>& file : std::span(sources).first(place)) {
+      for (const Setting& setting : file) last = setting.field == preset.field ? &setting : last;
+    }
+    if (last != nullptr) return written(*last) == written(preset);
+    return preset.field->given && preset.field->value_text() == preset.values.back().text;
+  });
+  sources.insert(sources.begin() + static_cast<std::ptrdiff_t>(place), std::move(presets));
 }
 
 }  // namespace
@@ -178,23 +214,6 @@ std::string shortened(std::string_view text) {
   std::size_t end = kMost;  // between characters of UTF-8
   while (end > kMost - 4 && continues_character(text[end])) --end;
   return fmt::format("{}.. ({} bytes)", text.substr(0, end), text.size());
-}
-
-std::string printable(std::string_view message) {
-  std::string text;
-  for (std::size_t i = 0; i < message.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(message[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < message.size() ? message[i + 1] : 0);
-    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
-      text += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F; some control terminals
-      text += fmt::format("\\u{:04x}", next);
-      ++i;
-    } else {
-      text += message[i];
-    }
-  }
-  return text;
 }
 
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines) {
@@ -217,22 +236,15 @@ FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments
 
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments, ConfigFiles& files) {
   FaultLines lines;
-  const std::vector<Setting> given = read_command_line(fields, arguments, lines);
+  std::vector<Setting> given = read_command_line(fields, arguments, lines);
+  std::vector<std::vector<Setting>> sources;
   for (const Setting& setting : given) {
     if (setting.field->role != FieldRole::kConfigFile) continue;
-    const std::filesystem::path file = setting.values.back().text;
-    try {
-      const std::vector<Setting> settings = read_config(fields, files.text(file), file.string(), lines);
-      if (settings.empty() && lines.empty() && is_stream(file)) {
-        lines.push_back(
-            fmt::format("--config {}: no setting came through it; look at the command that writes it", file.string()));
-      }
-      apply_settings(fields, settings, lines);
-    } catch (const UserError& error) {
-      lines.push_back(error.what());
-    }
+    sources.push_back(read_config_file(fields, setting.values.back().text, files, lines));
   }
-  apply_settings(fields, given, lines);
+  sources.push_back(std::move(given));
+  place_presets(sources);
+  for (const std::vector<Setting>& source : sources) apply_settings(fields, source, lines);
   for (const Field& field : fields) {
     if (field.given || !(field.required || field.role == FieldRole::kPositional)) continue;
     lines.push_back(field.role == FieldRole::kPositional

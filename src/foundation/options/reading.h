@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/faults.h"
+#include "console/terminal_text.h"  // printable(), for messages
 #include "options/fields.h"
 
 namespace teratron {
@@ -61,15 +62,14 @@ std::vector<Setting> read_config(FieldList& fields, std::string_view text, const
 
 // Text of a user for messages: the beginning of a long text, and its length.
 std::string shortened(std::string_view text);
-// Replaces control characters of a message, which would truncate it (zero) or control the terminal, by "\x1b" and the
-// like. Line ends and tabs stay.
-std::string printable(std::string_view message);
 
-// Stores the values of one source in the order of the fields: a preset comes before the source's fields that refine it.
+// Stores the values of one source in the order of the fields: a preset stands before the fields that refine it, so its
+// source's values of them win.
 void apply_settings(FieldList& fields, std::span<const Setting> settings, FaultLines& lines);
 
 // Reads the configuration files that the command line names, in its order, then the command line, then looks for
-// missing fields. A caller that reads a command line twice keeps `files`.
+// missing fields. A preset of the command line (Field::is_preset) replaces what belongs to another preset of a file,
+// and a file without one refines it. A caller that reads a command line twice keeps `files`.
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments);
 FaultLines read_fields(FieldList& fields, std::span<const std::string> arguments, ConfigFiles& files);
 

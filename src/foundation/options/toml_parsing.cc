@@ -21,6 +21,8 @@ std::string_view after_string(std::string_view text) {
     text.remove_prefix(has_escapes && text.front() == '\\' ? std::min<std::size_t>(2, text.size()) : 1);
   }
   text.remove_prefix(std::min(closing.size(), text.size()));
+  // Up to two of five quotes at the end are the string's.
+  for (int i = 0; i < 2 && closing.size() == 3 && text.starts_with(quote); ++i) text.remove_prefix(1);
   return text;
 }
 

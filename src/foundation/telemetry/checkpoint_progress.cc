@@ -13,11 +13,14 @@ LongTask::Share share_of_checksums(std::uint64_t bytes) {
 }
 
 std::uint64_t bytes_of_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
   std::uint64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(
-           folder, std::filesystem::directory_options::skip_permission_denied, error)) {
-    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+  std::error_code ends, error;
+  for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, ends), end;
+       !ends && entry != end; entry.increment(ends)) {
+    if (!entry->is_regular_file(error)) continue;
+    const std::uint64_t size = entry->file_size(error);
+    if (!error) bytes += size;  // else it has gone
   }
   return bytes;
 }

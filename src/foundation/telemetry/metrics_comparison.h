@@ -20,8 +20,9 @@ struct MetricsComparison {
   std::optional<MetricDifference> first_difference;
 };
 
-// Compares the lines of one iteration and kind, in order, by all metrics that both have, but for times (seconds,
-// tokens_per_second, mfu) and memory. `tolerance`: numbers are equal if they differ by at most this share of the larger
+// Compares the lines of one iteration and kind, one by one in their order (there are several samples), by all metrics
+// that both have, but for times (seconds, tokens_per_second, mfu) and memory. Where a log goes back, as of a run that
+// resumed, its later lines count. `tolerance`: numbers are equal if they differ by at most this share of the larger
 // one; 0: bit for bit. A torn last line is left out. UserError: a file is missing, or holds something else.
 MetricsComparison compare_metrics(const std::filesystem::path& a, const std::filesystem::path& b, double tolerance = 0);
 

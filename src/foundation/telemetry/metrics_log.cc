@@ -60,7 +60,8 @@ TrimmedLog trim(std::string_view text, const Resumption& resumption, const std::
 }  // namespace
 
 MetricsLog::MetricsLog(std::filesystem::path path, std::int64_t iteration, std::vector<std::string> unwanted) {
-  if (std::filesystem::is_regular_file(path)) {  // a pipe or device holds nothing to trim and may never end
+  std::error_code missing;
+  if (std::filesystem::is_regular_file(path, missing)) {  // a pipe or device holds nothing to trim and may never end
     const TrimmedLog trimmed = trim(read_file(path), {iteration, std::move(unwanted)}, path);
     dropped_lines_ = trimmed.dropped_lines;
     if (dropped_lines_ > 0) write_file_atomically(path, trimmed.kept);

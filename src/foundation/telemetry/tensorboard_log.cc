@@ -20,9 +20,10 @@ constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".teratro
 
 std::vector<fs::path> event_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code missing;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
-    if (entry.is_regular_file() && entry.path().filename().string().starts_with(kPrefix)) files.push_back(entry.path());
+  std::error_code ends, missing;
+  for (fs::directory_iterator entry(folder, ends), end; !ends && entry != end; entry.increment(ends)) {
+    const bool is_named = entry->path().filename().string().starts_with(kPrefix);
+    if (is_named && entry->is_regular_file(missing)) files.push_back(entry->path());
   }
   return files;
 }

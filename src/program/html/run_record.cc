@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "checkpoint/native/folders.h"
+#include "options/output.h"
 #include "options/toml_parsing.h"
 #include "telemetry/metrics_reading.h"
 
@@ -60,7 +61,7 @@ void read_settings(const fs::path& file, RunRecord& run) {
   }
   if (const toml::array* const paths = table["data_path"].as_array(); paths != nullptr) {
     for (const toml::node& path : *paths) {
-      if (const auto* text = path.as_string()) run.data.emplace_back(text->get());
+      if (const auto* text = path.as_string()) run.data.push_back(from_utf8(text->get()));
     }
   }
   std::ranges::sort(lines);
@@ -85,7 +86,9 @@ std::uint64_t bytes_in(const fs::path& folder) {
   std::uint64_t bytes = 0;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+    if (!entry.is_regular_file(error)) continue;
+    const std::uint64_t size = entry.file_size(error);
+    if (!error) bytes += size;  // else it has gone
   }
   return bytes;
 }
@@ -160,14 +163,15 @@ std::int64_t RunRecord::count(const std::string& key, std::int64_t missing) cons
 }
 
 RunRecord read_run(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw_user_error("there is no folder '{}'", folder.string());
+  std::error_code missing;
+  if (!fs::is_directory(folder, missing)) throw_user_error("there is no folder '{}'", folder.string());
   RunRecord run;
   run.folder = fs::canonical(folder);
   run.name = run.folder.filename().string();
   const fs::path log = folder / kLog, settings = folder / kSettingsFile;
-  if (!fs::exists(log)) throw_no_run(folder);
+  if (!fs::exists(log, missing)) throw_no_run(folder);
   read_log(log, run);
-  if (fs::exists(settings)) read_settings(settings, run);
+  if (fs::exists(settings, missing)) read_settings(settings, run);
   read_checkpoints(run);
   if (run.last && run.last->settings) take_effective_settings(*run.last->settings, run);
   return run;

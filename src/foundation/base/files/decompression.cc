@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <limits>
@@ -16,8 +17,9 @@ namespace teratron {
 class DecompressingReader::Decoder {
  public:
   struct Step {
-    std::size_t taken = 0, made = 0;  // bytes of the input and of the output
-    const char* fault = nullptr;      // error in the input after the taken bytes
+    std::size_t taken = 0, made = 0;   // bytes of the input and of the output
+    const char* fault = nullptr;       // error in the input after the taken bytes
+    bool is_window_too_large = false;  // the fault: intact data that take more memory than we give
   };
   virtual ~Decoder() = default;
   virtual Step decode(std::span<const char> input, std::span<char> output) = 0;
@@ -85,6 +87,7 @@ class ZstdDecoder final : public DecompressingReader::Decoder {
     const std::size_t left = ::ZSTD_decompressStream(context_.get(), &out, &in);
     Step step{.taken = in.pos, .made = out.pos};
     if (::ZSTD_isError(left) != 0) step.fault = ::ZSTD_getErrorName(left);
+    step.is_window_too_large = ::ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
     may_end_ = left == 0;
     return step;
   }
@@ -165,6 +168,12 @@ std::size_t DecompressingReader::read_on(std::span<char> to) {
     const Decoder::Step step = decoder_->decode(std::span(input_).subspan(next_), to);
     next_ += step.taken;
     if (step.made > 0) return step.made;  // an error after these bytes comes again
+    if (step.is_window_too_large) {
+      throw_user_error(
+          "{} was compressed by zstd with a window of more than 128 MiB; decompress it (zstd -d --long=31 FILE), and "
+          "name the result",
+          name_);
+    }
     if (step.fault != nullptr) throw_damaged(step.fault);
     if (next_ < input_.size() || fetch()) continue;
     if (decoder_->may_end()) return 0;

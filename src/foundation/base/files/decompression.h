@@ -20,8 +20,8 @@ namespace teratron {
 inline constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
 
 // Reads a file as FileReader does and decompresses it: all members of a gzip file, all frames of a zstd file. It takes
-// some 300 KiB of memory and zstd's window of at most 128 MiB. UserError: as FileReader's; damaged or truncated data,
-// with the offset.
+// some 300 KiB of memory and zstd's window of at most 128 MiB. UserError: as FileReader's; a larger window; damaged or
+// truncated data, with the offset.
 class DecompressingReader {
  public:
   explicit DecompressingReader(const std::filesystem::path& path, InputPatience patience = {});

@@ -47,10 +47,12 @@ int DirectFile::write_at(std::span<const std::byte> bytes, std::uint64_t offset)
     stop_direct();
     bytes = bytes.subspan(whole), offset += whole;
   }
+  bool is_retried = false;
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno == EINVAL && (::fcntl(descriptor_, F_GETFL) & O_DIRECT) != 0) {
+    // The file system may take no direct writes. Another thread, which it refused too, may have ended them already.
+    if (put < 0 && errno == EINVAL && !std::exchange(is_retried, true)) {
       stop_direct();
       continue;
     }

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/files/open_file_name.h"
+#include "base/files/write_target.h"
 #include "base/host/progress_count.h"
 
 namespace teratron {
@@ -33,8 +34,12 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
     throw_user_error("cannot read standard input: it is closed; give it a file or a pipe, or name a file");
   }
   // Other programs share standard input, so its flags stay.
-  const int descriptor = is_standard_stream(path) ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                                  : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int descriptor = is_standard_stream(path) ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                            : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && errno == ENXIO) {  // a socket, which cannot be opened by a name
+    descriptor = copied_descriptor(path);
+    if (descriptor < 0) errno = ENXIO;
+  }
   if (descriptor < 0) {
     throw_user_error("cannot read {}: {}; check the path and its permissions", name_of_input(path),
                      std::strerror(errno));
@@ -44,39 +49,6 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
     throw_user_error("cannot read {}: it is a folder, a file is needed", name_of_input(path));
   }
   return descriptor;
-}
-
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : ".";
-}
-
-// Target of an AtomicFile: the file that a chain of links leads to, and whether it can be replaced.
-struct WriteTarget {
-  std::filesystem::path path;
-  bool is_replaced = true;
-};
-
-WriteTarget write_target(const std::filesystem::path& first) {
-  std::filesystem::path path = first;
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return {path, false};
-  constexpr int kMostLinks = 40;  // the system's own limit
-  std::error_code error;
-  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, error); ++links) {
-    // /dev/stdout and /dev/fd/3 lead to open files, whose names may belong to other files by now. /dev/fd is a link.
-    if (std::filesystem::canonical(folder_of(path), error).string().starts_with("/proc/")) return {path, false};
-    const std::filesystem::path link = std::filesystem::read_symlink(path, error);
-    path = link.is_absolute() ? link : path.parent_path() / link;
-  }
-  if (std::filesystem::is_symlink(path, error)) throw_link_loop(first);
-  return {path, true};
-}
-
-// Copy of the descriptor of this process that a file of /dev/fd or /proc/self/fd names; -1: `path` is none.
-int copied_descriptor(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::canonical(folder_of(path), error) != fmt::format("/proc/{}/fd", ::getpid())) return -1;
-  return ::fcntl(std::atoi(path.filename().c_str()), F_DUPFD_CLOEXEC, 0);
 }
 
 constexpr auto kWaitForAnother = std::chrono::seconds(2);
@@ -94,6 +66,11 @@ bool take_lock(int descriptor) {
 
 bool names_standard_input(const std::filesystem::path& path) {
   return is_standard_stream(path) || path == "/dev/stdin" || path == "/dev/fd/0" || path == "/proc/self/fd/0";
+}
+
+bool is_stream(const std::filesystem::path& path) {
+  std::error_code error;
+  return names_standard_input(path) || std::filesystem::is_fifo(path, error) || std::filesystem::is_socket(path, error);
 }
 
 std::string_view remedy_of_write_error(int error) {
@@ -138,11 +115,12 @@ std::string name_of_input(const std::filesystem::path& path) {
 }
 
 FileReader::FileReader(const std::filesystem::path& path, InputPatience patience)
-    : name_(name_of_input(path)), patience_(patience), is_standard_input_(is_standard_stream(path)) {
+    : name_(name_of_input(path)), patience_(patience), shares_flags_(is_standard_stream(path)) {
   struct stat status {};
   descriptor_ = open_for_reading(path, status);
   struct statfs system {};
-  const bool is_pipe = S_ISFIFO(status.st_mode) && !is_standard_input_;  // standard input has its writer already
+  shares_flags_ = shares_flags_ || S_ISSOCK(status.st_mode);
+  const bool is_pipe = S_ISFIFO(status.st_mode) && !shares_flags_;  // standard input has its writer already
   is_named_pipe_ = is_pipe && ::fstatfs(descriptor_, &system) == 0 && system.f_type != PIPEFS_MAGIC;
   is_device_ = S_ISCHR(status.st_mode);
   if (!S_ISBLK(status.st_mode)) return;
@@ -157,7 +135,7 @@ std::size_t FileReader::read(std::span<char> to) {
   notices_ = 0;
   while (true) {
     pollfd look{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    if (is_standard_input_ && ::poll(&look, 1, 0) == 0) {  // read() would wait without a notice
+    if (shares_flags_ && ::poll(&look, 1, 0) == 0) {  // read() would wait without a notice
       wait_for_data(began, true);
       continue;
     }
@@ -276,18 +254,25 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
     ::close(descriptor_);
     throw_write_error(path_, error);
   }
-  // A copied descriptor shares the offset in the file, so that neither holder writes over the other.
-  descriptor_ = copied_descriptor(target.path);
-  if (descriptor_ < 0) descriptor_ = open_for_writing(path_, O_APPEND);
+  descriptor_ = open_for_writing(path_, O_APPEND);
 }
 
 // Changes nothing in the file before this process has its lock and the file still has its name.
 void AtomicFile::open_partial() {
+  struct stat old {
+  }, partial{};
+  const bool replaces = ::stat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  // Nobody may read the partial file of a private one. Its owner may always go on with it.
+  const mode_t mode = replaces ? (old.st_mode & 0777) | S_IRUSR | S_IWUSR : 0644;
   const auto end = std::chrono::steady_clock::now() + kWaitForAnother;
   while (true) {
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode);
     if (descriptor_ < 0) throw_write_error(path_, errno);
-    if (take_lock(descriptor_) && names_open_file(partial_, descriptor_, LastLink::kFollowed)) return;
+    if (take_lock(descriptor_) && names_open_file(partial_, descriptor_, LastLink::kFollowed)) {
+      // An earlier run may have left another mode, and the umask narrows it. Some file systems have none.
+      if (replaces && ::fstat(descriptor_, &partial) == 0 && S_ISREG(partial.st_mode)) ::fchmod(descriptor_, mode);
+      return;
+    }
     ::close(std::exchange(descriptor_, -1));
     if (std::chrono::steady_clock::now() > end) {
       throw_environment_error(
@@ -315,6 +300,11 @@ void AtomicFile::flush() {
   while (done < buffer_.size()) {
     const ssize_t put = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
     if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EAGAIN) {  // another program that shares the pipe or terminal does not wait for it
+      pollfd look{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+      ::poll(&look, 1, -1);
+      continue;
+    }
     if (put < 0) throw_write_error(path_, errno);
     done += static_cast<std::size_t>(put);
     note_progress();
@@ -336,6 +326,8 @@ void AtomicFile::commit() {
 }
 
 int open_for_writing(const std::filesystem::path& path, int flags) {
+  // It shares the offset in the file, so that neither holder writes over the other.
+  if (const int copied = copied_descriptor(path); copied >= 0) return copied;
   // Without O_NONBLOCK, opening a pipe that no process reads would wait.
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
   if (descriptor < 0 && errno == ENXIO) {

@@ -23,6 +23,9 @@ inline bool is_standard_stream(const std::filesystem::path& path) { return path 
 // Whether `path` is standard input by any name: "-", /dev/stdin, /dev/fd/0.
 bool names_standard_input(const std::filesystem::path& path);
 
+// Whether `path` gives its bytes once: standard input, a pipe or a socket.
+bool is_stream(const std::filesystem::path& path);
+
 // Name of an input in messages: "'corpus.txt'", "standard input".
 std::string name_of_input(const std::filesystem::path& path);
 
@@ -46,7 +49,8 @@ class FileReader {
   std::string name_;  // for messages
   InputPatience patience_;
   int descriptor_;
-  bool is_standard_input_, is_named_pipe_ = false, is_device_ = false;
+  bool shares_flags_;  // with other programs, as standard input and a socket do: reading may wait
+  bool is_named_pipe_ = false, is_device_ = false;
   std::size_t bytes_read_ = 0;
   std::int64_t notices_ = 0;  // of the current wait
 };
@@ -75,10 +79,11 @@ class MappedFile {
 };
 
 // Writes to `path` + ".partial" and renames it onto `path` in commit(). Without commit() the partial file is deleted,
-// unless keep_partial() says otherwise. A symbolic link stays, and its target is replaced. Devices, pipes and standard
-// output ("-") cannot be replaced: they get the bytes as they come. Every failure (full disk, no permission, missing
-// folder, a pipe without a reader) is an EnvironmentError that names the file and the cause. A full disk is a
-// NoSpaceError, a reader that has ended OutputClosed, links that lead to one another are a UserError.
+// unless keep_partial() says otherwise. A symbolic link stays, and its target is replaced by a file of the same
+// permissions. Devices, pipes and open files ("-", /dev/stdout) cannot be replaced: they get the bytes as they come.
+// Every failure (full disk, no permission, missing folder, a pipe without a reader) is an EnvironmentError that names
+// the file and the cause. A full disk is a NoSpaceError, a reader that has ended OutputClosed, links that lead to one
+// another are a UserError.
 //
 // Where the file system has locks, one process writes at a time. Another waits two seconds, then throws an
 // EnvironmentError. Long commands use an OutputLock (output_lock.h) too.
@@ -120,8 +125,9 @@ class AtomicFile {
 // Remedy of a failed write with this errno, for messages: "free some space", "check its permissions".
 std::string_view remedy_of_write_error(int error);
 
-// Opens a file or pipe for writing, with more flags of open(2). Opening does not wait for a pipe's reader, writing
-// does. EnvironmentError as AtomicFile's. The caller closes it.
+// Opens a file or pipe for writing, with more flags of open(2), or copies the descriptor that /dev/stdout and the like
+// name. Opening does not wait for a pipe's reader, writing does. EnvironmentError as AtomicFile's. The caller closes
+// it.
 int open_for_writing(const std::filesystem::path& path, int flags);
 
 // Throws the error of a write to `path` that failed with this errno.
