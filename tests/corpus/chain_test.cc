@@ -49,11 +49,13 @@ StageText stage_named(std::string_view name) {
 
 class Chains : public ::testing::Test {
  protected:
-  // The flags that each stage needs to be made.
-  std::vector<std::string> enough() {
+  // The flags that a stage needs to be made.
+  std::vector<std::string> enough(std::string_view stage) {
+    if (stage == "clean") return {"--min-tokens", "0", "--no-url-rules"};
+    if (stage != "decontaminate") return {};
     write_file_atomically(folder_.path() / "test.jsonl", R"({"text": "one two three four five six seven eight nine"})"
                                                          "\n");
-    return {"--min-tokens", "0", "--no-url-rules", "--evaluation", folder_.path() / "test.jsonl"};
+    return {"--evaluation", folder_.path() / "test.jsonl"};
   }
   const TemporaryFolder folder_;
 };
@@ -63,7 +65,7 @@ TEST_F(Chains, EveryStageIsMadeByItsNameAndHasFlagsOfItsOwn) {
   for (const StageText& stage : all_stages()) {
     EXPECT_TRUE(names.insert(stage.name).second) << stage.name;
     EXPECT_FALSE(stage.summary.empty() || stage.doing.empty()) << stage.name;
-    Options options = read(stage, enough());
+    Options options = read(stage, enough(stage.name));
     const auto made = options.chain.make({.out = folder_.path() / "out.jsonl"});
     ASSERT_EQ(made.size(), 1U);
     EXPECT_EQ(made.front()->name(), stage.name);
@@ -79,7 +81,7 @@ TEST_F(Chains, EveryStageIsMadeByItsNameAndHasFlagsOfItsOwn) {
 }
 
 TEST_F(Chains, StagesFollowInTheOrderInWhichTheyAreNamed) {
-  std::vector<std::string> arguments = enough();
+  std::vector<std::string> arguments = enough("clean");
   for (const char* const word : {"--then", "dedup,langid", "clean"}) arguments.emplace_back(word);
   std::vector<std::string> names;
   for (const auto& stage : read(stage_named("extract"), arguments).chain.make({.out = folder_.path() / "out.jsonl"})) {
@@ -106,11 +108,22 @@ TEST_F(Chains, StagesAskForWhatTheyNeedWhereTheyRun) {
   EXPECT_THAT(refusal(stage_named("langid"), {"--jaccard", "0.1"}), HasSubstr("--jaccard is a share, from 0.3"));
 }
 
+TEST_F(Chains, RefuseFlagsOfStagesThatDoNotRun) {
+  const StageText dedup = stage_named("dedup");
+  EXPECT_THAT(refusal(dedup, {"--evaluation", "a"}),
+              HasSubstr("--evaluation is of decontaminate, which does not run; add --then decontaminate"));
+  EXPECT_EQ(refusal(dedup, {"--evaluation", "a", "--then", "decontaminate"}), kNoError);
+  EXPECT_THAT(refusal(dedup, {"--no-url-rules"}), HasSubstr("add --then clean"));
+  EXPECT_EQ(refusal(dedup, {"--jaccard", "0.8"}), kNoError);
+  EXPECT_THAT(refusal(dedup, {"--min-characters", "9"}), HasSubstr("is of extract, which does not run; leave it out"));
+}
+
 TEST_F(Chains, KnowTheFilesThatTheirStagesRead) {
-  std::vector<std::string> flags = {"--evaluation", "a", "b", "--tokenizer", "t", "--url-lists", "u"};
-  EXPECT_THAT(read(stage_named("langid"), flags).chain.files_read(), IsEmpty());
-  flags.insert(flags.end(), {"--then", "clean,decontaminate"});
-  EXPECT_THAT(read(stage_named("langid"), flags).chain.files_read(), ElementsAre("a", "b", "t", "u"));
+  EXPECT_THAT(read(stage_named("langid"), {}).chain.files_read(), IsEmpty());
+  EXPECT_THAT(read(stage_named("langid"),
+                   {"--evaluation", "a", "b", "--tokenizer", "t", "--url-lists", "u", "--then", "clean,decontaminate"})
+                  .chain.files_read(),
+              ElementsAre("a", "b", "t", "u"));
 }
 
 }  // namespace

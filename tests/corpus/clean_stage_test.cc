@@ -60,6 +60,21 @@ TEST(HasTokens, IsWhatCountingAllTokensSays) {
   }
 }
 
+// As Llama 2's tokenizer, and with tokens so long that the text is encoded in several parts.
+TEST(HasTokens, CountsTheSpaceBeforeTheTextOnce) {
+  const std::string_view words = " extraordinarily uncharacteristic misunderstandings";
+  const std::vector<std::string_view> texts(3, words);
+  BpeModel model = train_bpe(texts, {.vocab_size = 400});
+  model.pipeline.prefix = BpePrefix::kAlways;
+  const Tokenizer tokenizer(std::move(model));
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += words.substr(i == 0 ? 1U : 0U);
+  const auto tokens = std::ssize(tokenizer.encode(text));
+  ASSERT_LT(10 * tokens, std::ssize(text));
+  EXPECT_TRUE(has_tokens(tokenizer, text, tokens));
+  EXPECT_FALSE(has_tokens(tokenizer, text, tokens + 1));
+}
+
 TEST_F(CleanStage, DropsShortDocumentsAfterRepair) {
   CleanOptions options{.tokenizer = small_tokenizer(), .min_tokens = 4};
   const std::string four = "the quick brown fox", three = "the quick brown";

@@ -175,6 +175,17 @@ TEST_F(DedupStage, KeepsTheFirstOfAGroupThatAChainConnects) {
   EXPECT_THAT(json_lines(folder_ / "dropped.jsonl")[4]["detail"].get<std::string>(), ::testing::EndsWith("in.jsonl:1"));
 }
 
+TEST_F(DedupStage, NamesElementsOfArraysAsElements) {
+  StreamOptions given = options();
+  given.files = {folder_ / "in.json"};
+  write_file_atomically(given.files[0],
+                        R"([{"text": "one"}, {"text": "some other text"}, {"text": "one"}, {"text": "one"}])");
+  counts_ = run_stages(dedup(), given);
+  const auto lines = json_lines(given.dropped);
+  ASSERT_EQ(lines.size(), 2U);
+  for (const auto& line : lines) EXPECT_EQ(line["detail"], "of " + given.files[0].string() + ", element 1");
+}
+
 TEST_F(DedupStage, ComparesWordsWhateverTheirCaseAndPunctuation) {
   EXPECT_THAT(
       kept_of({"One two, three four five six.", "one TWO three; four-five 'six'", "one two three four five seven"}),

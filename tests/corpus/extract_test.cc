@@ -257,6 +257,20 @@ TEST_F(ExtractStageTest, JsonLinesKeepTheirFields) {
   EXPECT_THROW(extract({folder_ / "bad.jsonl"}), UserError);
 }
 
+// As the same page in a file of its own.
+TEST_F(ExtractStageTest, PagesInJsonLinesMayHoldNul) {
+  RandomSequence random(RandomStream{.seed = 26});
+  const auto paragraphs = random_paragraphs(random, 4);
+  std::string page = page_of(paragraphs);
+  page.insert(page.find("Paragraph 0") + 4, 1, '\0');
+  for (const auto& file : {write("a.html", page), write("a.jsonl", nlohmann::json{{"html", page}}.dump())}) {
+    const auto lines = extract({file});
+    ASSERT_EQ(lines.size(), 1U) << file;
+    EXPECT_EQ(lines[0]["text"], joined(paragraphs)) << file;
+  }
+  EXPECT_EQ(counts_.bad, 0);
+}
+
 // A column's type says whether it has bytes: texts that are base64 by themselves are no pages, as in JSON lines.
 TEST_F(ExtractStageTest, PagesOfParquetHaveTheirOwnEncodings) {
   const auto lines = extract({golden_parquet() / "pages-plain.parquet"});

@@ -16,7 +16,10 @@ namespace teratron::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(LineParts, EachLineGoesToItsFileAsItIs) {
   RandomSequence random(RandomStream{.seed = 41});
@@ -38,10 +41,11 @@ TEST(LineParts, EachLineGoesToItsFileAsItIs) {
       write_file_atomically(files.back(), name == "a.jsonl" ? lines : name == "b.jsonl.gz" ? gzip(lines) : zstd(lines));
     }
     EXPECT_EQ(count_lines(files), std::ssize(parts));
-    const std::vector<fs::path> outs = {folder / "x.jsonl", folder / "y.jsonl.zst"};
+    const std::vector<fs::path> outs = {folder / "x.jsonl", folder / (trial % 2 == 0 ? "y.jsonl.zst" : "y.jsonl.ZST")};
     const std::vector<std::int64_t> written = copy_lines(files, outs, parts).lines;
     EXPECT_EQ(read_file(outs[0]), expected[0]);
     EXPECT_EQ(read_decompressed(outs[1]), expected[1]);
+    EXPECT_THAT(read_file(outs[1]), StartsWith("\x28\xB5\x2F\xFD")) << "zstd's first bytes";
     for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(written[i], std::ranges::count(expected[i], '\n'));
   }
 }
@@ -59,9 +63,19 @@ TEST(LineParts, RefusesWhatIsNotReadTwiceOrWouldBeWrittenOver) {
   EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "a.jsonl"}, {0, 0}), HasSubstr("another name"));
   EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl", folder / "c.jsonl"}, {0, 1}),
               HasSubstr("another name"));
+  EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl.GZ"}, {0, 0}), HasSubstr("gzip is read, not written"));
   EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl"}, {0}), HasSubstr("changed"));
   EXPECT_THAT(refused({folder / "a.jsonl"}, {folder / "c.jsonl"}, {0, 0, 0}), HasSubstr("changed"));
   EXPECT_EQ(folder.entries(), 2);
+}
+
+TEST(LineParts, AdviseNoFlagThatTheirCommandsLack) {
+  const TemporaryFolder folder;
+  const std::vector<fs::path> files = {folder / "page"};
+  for (const char* text : {"<!DOCTYPE html>\n<html></html>\n", "{\"text\": \"a\",\n"}) {
+    write_file_atomically(files[0], text);
+    EXPECT_THAT(message_of<UserError>([&] { count_lines(files); }), AllOf(HasSubstr("page"), Not(HasSubstr("--"))));
+  }
 }
 
 TEST(LineParts, WarnsOfLinesThatOtherCommandsDoNotRead) {

@@ -41,6 +41,15 @@ TEST_F(ParquetStream, RowsComeOutAsTheirLinesWouldWithAllColumns) {
   }
 }
 
+TEST_F(ParquetStream, DroppedRowsAreNamedAsRows) {
+  without_duplicates("fineweb-zstd.parquet");
+  const auto lines = json_lines(folder_ / "dropped.jsonl");
+  EXPECT_GT(lines.size(), 0U);
+  for (const auto& line : lines) {
+    EXPECT_THAT(line["detail"].get<std::string>(), ::testing::ContainsRegex("^of .*fineweb-zstd.parquet, row [0-9]+$"));
+  }
+}
+
 TEST_F(ParquetStream, BytesInAnotherEncodingAreNoTexts) {
   StreamOptions given = options();
   given.files = {golden_parquet() / "pages-plain.parquet"};

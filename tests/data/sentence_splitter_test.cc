@@ -81,6 +81,18 @@ TEST(SentenceSplitter, EllipsesEndASentenceBeforeACapital) {
   expect_split("Well\u2026|I see\u2026 perhaps... or not.");
 }
 
+TEST(SentenceSplitter, LowerCaseLettersOfAllAlphabetsGoOn) {
+  for (const char* small :
+       {"ß", "ĸ", "ľ", "ł", "ń", "ň", "ŋ", "ź", "ż", "ž", "ơ", "ș", "ț", "ά", "ё", "ґ", "ấ", "ở", "ὁ"}) {
+    expect_split(std::string("Wiem, tzn. ") + small + "e tak.|Nie.");
+    expect_split(std::string("Wiem... (") + small + "e tak).|Nie.");
+  }
+  for (const char* capital : {"Ľ", "Ł", "Ń", "Ň", "Ŋ", "Ź", "Ż", "Ž", "Ơ", "Ș", "Ț", "Ά", "Ё", "Ґ", "Ấ", "Ở", "Ὁ"}) {
+    expect_split(std::string("Wiem.|") + capital + "e tak.|Nie.");
+  }
+  expect_split("ეს სახლია.|ის მოვიდა.");  // Georgian has no capitals at the beginnings of sentences
+}
+
 TEST(SentenceSplitter, NumbersOfListsBelongToTheirSentences) {
   expect_split("1. Open it.|2. Close it.|A. Not that.|4.5. Done.");
 }

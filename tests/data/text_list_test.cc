@@ -84,6 +84,18 @@ TEST_F(TextList, IsWhatTheUserSaysWhateverItLooksLike) {
   EXPECT_THAT(read("<html>", BlankLines::kSkip, TextFormat::kText), ElementsAre("<html>"));
 }
 
+TEST_F(TextList, AdvisesTheFlagThatTheCommandHas) {
+  for (const char* text : {"caf\xE9", "<!DOCTYPE html>\n<html></html>\n"}) {
+    write_file_atomically(folder_ / "a", text);
+    const auto refusal = [&](std::string_view flag) {
+      return message_of<UserError>(
+          [&] { read_text_list(folder_ / "a", TextFormat::kAuto, kKeys, BlankLines::kSkip, flag); });
+    };
+    EXPECT_THAT(refusal("--form"), HasSubstr("with --form text"));
+    EXPECT_THAT(refusal(""), AllOf(HasSubstr("/a' "), Not(HasSubstr("--format"))));
+  }
+}
+
 TEST_F(TextList, MayLookLikeSettings) {
   EXPECT_THAT(read("model = \"tiny\"\nlayers = 3\n"), ElementsAre("model = \"tiny\"", "layers = 3"));
   EXPECT_THAT(failure("[model]\nlayers = 3\n"), HasSubstr("settings"));
@@ -95,6 +107,9 @@ TEST_F(TextList, IsNoPlainText) {
   write_file_atomically(folder_ / "b", "{\"text\": \"a\"}\n");
   EXPECT_THAT(message_of<UserError>([&] { read_plain_text(folder_ / "b", TextFormat::kAuto, "the text"); }),
               HasSubstr("is to be the text as plain text"));
+  write_file_atomically(folder_ / "c", "{\"text\": a}\n");
+  EXPECT_THAT(message_of<UserError>([&] { read_plain_text(folder_ / "c", TextFormat::kAuto, "the text"); }),
+              AllOf(HasSubstr("--format text"), Not(HasSubstr("jsonl"))));
   const std::filesystem::path table = golden_parquet() / "fineweb-snappy.parquet";
   EXPECT_THAT(message_of<UserError>([&] { read_plain_text(table, TextFormat::kAuto, "the text"); }),
               AllOf(HasSubstr("holds a Parquet table"), Not(HasSubstr("--format"))));

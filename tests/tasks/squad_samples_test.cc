@@ -41,6 +41,12 @@ TEST_F(TaskFiles, QuestionsWithoutAnswersArePredictedAndNotTrainedOn) {
   EXPECT_THAT(message_of<UserError>([&] { squad::score(data, {}, squad::Version::kSquad1); }), HasSubstr("'q'"));
 }
 
+TEST_F(TaskFiles, AnswersOfAnImpossibleQuestionAreLearned) {
+  const auto set = open(TaskKind::kSquad2, squad_json("rain fog", R"({"id": "r", "question": "?", "is_impossible": true,
+                                                      "answers": [{"text": "fog"}]})"));
+  EXPECT_THAT(set->examples().labels, ElementsAre(4, 4));
+}
+
 TEST_F(TaskFiles, CountOrRefuseOddEntriesOfSquad) {
   const TaskReading small = reading_of(10, 2, 1);
   // A question of five tokens; a paragraph of none; an answer of no token; one in no window; one not at its start.

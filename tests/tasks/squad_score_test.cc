@@ -114,10 +114,6 @@ TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": [{"text": ""}]})", squad::Version::kSquad2),
               HasSubstr("the question 'q' has an answer without text"));
   EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", squad::Version::kSquad1), HasSubstr("squad2"));
-  EXPECT_THAT(refusal(R"({"id": "q", "question": "?", "answers": []})", squad::Version::kSquad2),
-              HasSubstr("is_impossible"));
-  EXPECT_EQ(refusal(R"({"id": "q", "question": "?", "answers": [], "is_impossible": true})", squad::Version::kSquad2),
-            kNoError);
   EXPECT_THAT(refusal(R"({"question": "?", "answers": []})", squad::Version::kSquad2), HasSubstr("lacks \"id\""));
   EXPECT_THAT(refusal("", squad::Version::kSquad2), HasSubstr("no questions"));
   EXPECT_THROW(squad::read_dataset(write(R"({"data": [{"paragraphs": [{"context": " ", "qas": []}]}]})"),
@@ -125,6 +121,21 @@ TEST_F(SquadFiles, NameTheQuestionOfAFault) {
                UserError);
   EXPECT_THROW(squad::read_predictions(write("[1]")), UserError);
   EXPECT_THROW(squad::read_predictions(write(R"({"q": 1})")), UserError);
+}
+
+// As in the official script, which does not read is_impossible.
+TEST_F(SquadFiles, AnswersAloneSayWhetherThereIsOne) {
+  const std::string questions = R"({"id": "a", "question": "?", "is_impossible": true, "answers": [{"text": "red"}]},)"
+                                R"({"id": "b", "question": "?", "is_impossible": false, "answers": []},)"
+                                R"({"id": "c", "question": "?", "answers": []})";
+  EXPECT_EQ(refusal(questions, squad::Version::kSquad2), kNoError);
+  const squad::Dataset dataset = squad::read_dataset(folder_ / "file.json", squad::Version::kSquad2);
+  const squad::ScoresByAnswer scores =
+      squad::score(dataset, {{"a", "red"}, {"b", ""}, {"c", "red"}}, squad::Version::kSquad2);
+  EXPECT_EQ(scores.with_answer.questions, 1);
+  EXPECT_DOUBLE_EQ(scores.with_answer.f1, 100);
+  EXPECT_EQ(scores.without_answer.questions, 2);
+  EXPECT_DOUBLE_EQ(scores.without_answer.f1, 50);
 }
 
 TEST_F(SquadFiles, AnAnswerThatIsNoneAndAMissingOneScore) {

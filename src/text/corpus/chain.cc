@@ -61,14 +61,24 @@ void StageChain::add_then_field(FieldList& list) {
 
 void StageChain::add_stage_fields(FieldList& list) {
   each_of(settings_, [&](auto& stage) {
-    list.group(fmt::format("Stage {}", stage.kText.name));
+    const std::string group = fmt::format("Stage {}", stage.kText.name);
+    list.group(group);
     stage.add_fields(list);
+    for (Field& field : list) {
+      if (field.group != group) continue;
+      field.when_set = [this, flag = field.name, text = stage.kText] { given_.insert_or_assign(flag, text); };
+    }
   });
 }
 
 Faults StageChain::faults() const {
   const std::vector<std::string> names = this->names();
   Faults faults = name_faults(names);
+  for (const auto& [flag, stage] : given_) {
+    if (std::ranges::find(names, stage.name) != names.end()) continue;
+    faults.add(Fault::of("{} is of {}, which does not run; {}", Flag{flag}, stage.name,
+                         stage.reads.empty() ? fmt::format("add --then {}", stage.name) : "leave it out"));
+  }
   each_of(settings_, [&](const auto& stage) {
     if constexpr (requires { stage.faults(true); }) {
       faults.add(stage.faults(std::ranges::find(names, stage.kText.name) != names.end()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -38,7 +39,7 @@ class StageChain {
   const StageText& first() const { return first_; }
   void add_then_field(FieldList& list);
   void add_stage_fields(FieldList& list);
-  Faults faults() const;
+  Faults faults() const;  // also: a flag was read that is of a stage that does not run
 
   // The files of the stages that run, beside the stream's.
   std::vector<std::filesystem::path> files_read() const;
@@ -50,6 +51,7 @@ class StageChain {
   StageText first_;
   std::vector<std::string> then_;
   StageSettings settings_;
+  std::map<std::string, StageText> given_;  // the stage of each flag that was read
 };
 
 }  // namespace teratron

@@ -24,7 +24,7 @@ class BatchSchedule {
   // Largest number of increments.
   static constexpr std::int64_t kMostIncrements = 1 << 16;
 
-  // Whether the ramp fits: 1 <= start <= global_batch in at most kMostIncrements whole increments, samples >= 1.
+  // A ramp must fit: 1 <= start <= global_batch in at most kMostIncrements whole increments, samples >= 1.
   explicit BatchSchedule(std::int64_t global_batch, const std::optional<BatchRamp>& ramp = std::nullopt,
                          const BatchesDone& done = {});
 

@@ -22,7 +22,7 @@ struct SampleBatch {
   std::vector<std::int32_t> targets;  // [samples, tokens]
   std::vector<float> weights;         // of the targets
   // [samples, tokens]: n for a target in the chosen answer of the sample's pair n (from 1), -n in the rejected one;
-  // else 0. The weights of a pair, of which totals count one, are those of each of its targets.
+  // else 0. Each target of a pair has the pair's weight; TotalWeights::targets counts each pair once.
   std::vector<std::int32_t> answers;
   // For whole samples: one label each, or another number of them per group of samples (ModelTraits::labels_each).
   std::vector<std::int32_t> labels;

@@ -144,7 +144,8 @@ class TaskSet {
 };
 
 // Reads one set from its files. For training, examples without a usable label are left out, and notes() counts them.
-// UserError: as in the task's format.h; a tokenizer that is not BERT's; a sequence too short; nothing left to train on.
+// UserError: as the reader of the task's files (format.h, custom/table.h, tag/sentences.h); a tokenizer that is not
+// BERT's; a sequence too short; nothing left to train on.
 std::unique_ptr<TaskSet> open_task(TaskKind kind, std::span<const std::filesystem::path> files,
                                    const Tokenizer& tokenizer, const TaskReading& reading, bool training);
 

@@ -98,10 +98,13 @@ void Tokenizer::encode_segment_with_offsets(std::string_view text, bool begins_t
 }
 
 void Tokenizer::encode_beginning_to(std::string_view text, std::size_t most, std::vector<std::int32_t>& out) const {
-  constexpr std::size_t kPart = std::size_t{1} << 14;
+  constexpr std::size_t kLeast = 512, kMost = std::size_t{1} << 14;
+  constexpr std::size_t kBytesEach = 8;  // so most texts are read in one part
   const std::size_t before = out.size();
   for (std::size_t begin = 0; begin < text.size() && out.size() - before < most;) {
-    const std::size_t end = implementation_->next_cut(text, std::min(begin + kPart, text.size()));
+    const std::size_t missing = std::min(most - (out.size() - before), kMost);
+    const std::size_t part = std::clamp(kBytesEach * missing, kLeast, kMost);
+    const std::size_t end = implementation_->next_cut(text, std::min(begin + part, text.size()));
     encode_part(text, begin, end, out);
     begin = end;
   }

@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/error.h"
 #include "corpus/clean/text_repair.h"
 #include "data/text/json_members.h"
@@ -86,26 +85,12 @@ class CleanStage final : public Stage {
   std::string state_delta_;                                // KeptPages since the last take_state_delta()
 };
 
-// The end of a piece of about `size` bytes whose tokens are the first ones of the whole text: before a space between
-// two ASCII letters, where a word ends for any tokenizer. The text's size if there is none.
-std::size_t word_end_near(std::string_view text, std::size_t size) {
-  for (std::size_t at = text.find(' ', size); at != text.npos; at = text.find(' ', at + 1)) {
-    if (at > 0 && at + 1 < text.size() && is_ascii_letter(text[at - 1]) && is_ascii_letter(text[at + 1])) return at;
-  }
-  return text.size();
-}
-
 }  // namespace
 
 bool has_tokens(const Tokenizer& tokenizer, std::string_view text, std::int64_t least) {
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, least));
   std::vector<std::int32_t> tokens;
-  for (std::size_t begin = 0; begin < text.size() && tokens.size() < wanted;) {
-    const std::string_view rest = text.substr(begin);
-    const std::size_t length = word_end_near(rest, 8 * (wanted - tokens.size()));
-    tokenizer.encode_to(rest.substr(0, length), tokens);
-    begin += length;
-  }
+  tokenizer.encode_beginning_to(text, wanted, tokens);
   return tokens.size() >= wanted;
 }
 

@@ -9,17 +9,17 @@
 
 namespace teratron {
 
-std::string origin_of(const Document& document) { return place_of(*document.file, document.line); }
-
 Document make_document(const RawDocument& raw, DocumentText& text_of) {
   const std::string_view text = text_of.of(raw);
-  Document document{
-      .text = raw.is_base64 ? bytes_of_base64(text).value() : std::string(text), .file = raw.file, .line = raw.line};
+  Document document{.text = raw.is_base64 ? bytes_of_base64(text).value() : std::string(text),
+                    .file = raw.file,
+                    .line = raw.line,
+                    .unit = raw.unit};
   if (raw.line > 0) {
     document.record = raw.bytes;
     while (document.record.ends_with('\r')) document.record.pop_back();
   } else if (!is_utf8(text)) {
-    throw_user_error("{}: this is not UTF-8; convert it with iconv, or leave it out", origin_of(document));
+    throw_user_error("{}: this is not UTF-8; convert it with iconv, or leave it out", name_of_input(*raw.file));
   }
   return document;
 }

@@ -15,13 +15,11 @@ struct Document {
   std::string text;    // valid UTF-8; for a page: an HTTP response, as bytes
   std::string record;  // the line of JSON it came from; empty for a plain text file
   const std::filesystem::path* file = nullptr;
-  std::int64_t line = 0;     // in `file`, from 1; 0 for a plain text file
+  std::int64_t line = 0;  // the number of the line, element or row in `file`, from 1; 0: a plain text file
+  DocumentUnit unit = DocumentUnit::kLine;
   std::int64_t number = -1;  // in the spool of the last survey (spool.h); -1 before one
   bool changed = false;      // `text` differs from the text in `record`
 };
-
-// "a.jsonl:12", "a.txt", "standard input:3".
-std::string origin_of(const Document& document);
 
 // Parses a RawDocument; what it has in base64 becomes bytes. UserError, with file and line: the line is not a JSON
 // object with a text under `text_of`'s key, or a plain text is not UTF-8.

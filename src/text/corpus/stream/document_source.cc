@@ -15,9 +15,11 @@ constexpr std::int64_t kDocumentsPerParse = 8;
 
 FileSource::FileSource(std::span<const std::filesystem::path> files, TextFormat format, std::string text_key,
                        std::int64_t batch_bytes, const InputPosition& from, KeyHolds holds)
-    : reader_(files, batch_bytes, format), text_key_(std::move(text_key)), bytes_read_(reader_.skip_to(from)) {
-  if (holds == KeyHolds::kTexts) reader_.take_texts({text_key_});
-  if (holds == KeyHolds::kAnyBytes) reader_.take_bytes(text_key_);
+    : reader_(files, batch_bytes, format),
+      key_{.names = {std::move(text_key)}, .may_hold_nul = holds == KeyHolds::kAnyBytes},
+      bytes_read_(reader_.skip_to(from)) {
+  if (holds == KeyHolds::kTexts) reader_.take_texts(key_.names);
+  if (holds == KeyHolds::kAnyBytes) reader_.take_bytes(key_.names.front());
   read_ahead();
 }
 
@@ -43,7 +45,7 @@ bool FileSource::next(Batch& batch) {
   std::vector<Document> documents(lines.size());
   std::vector<std::string> faults(lines.size());
   parallel_for(std::ssize(lines), kDocumentsPerParse, [&](std::int64_t begin, std::int64_t end) {
-    DocumentText text_of(text_key_);
+    DocumentText text_of(key_);
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       try {
         documents[i] = make_document(lines[i], text_of);

@@ -54,7 +54,7 @@ class FileSource final : public DocumentSource {
   void read_ahead();
 
   DocumentReader reader_;
-  std::string text_key_;
+  TextKeys key_;
   std::int64_t bytes_read_ = 0;
   std::future<RawBatch> ahead_;  // declared last: it ends before the reader
 };

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kJournalFormat = "teratron corpus journal 5";
+constexpr std::string_view kJournalFormat = "teratron corpus journal 6";
 
 fs::path journal_of(const fs::path& out) { return out.string() + ".journal"; }
 fs::path state_of(const fs::path& out) { return out.string() + ".journal-state"; }

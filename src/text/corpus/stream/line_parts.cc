@@ -28,7 +28,7 @@ void require_lines(std::span<const fs::path> files) {
                        name_of_input(file));
     }
     const Content content = content_of_file(file);
-    require_readable(content, file);
+    require_readable(content, file, "");
     if (content.kind != ContentKind::kText) continue;
     throw_user_error(
         "{} is plain text, which is one document; name files of JSON lines, or tokenised corpora by PREFIX",
@@ -54,6 +54,7 @@ std::int64_t count_lines(std::span<const fs::path> files) {
   const std::vector<fs::path> found = find_input_files(files);
   require_lines(found);
   DocumentReader reader(found, kLineBatch);
+  reader.advise_flag("");
   std::int64_t lines = 0;
   for (DocumentBatch batch; reader.next(batch);) lines += std::ssize(batch.documents);
   return lines;
@@ -65,8 +66,9 @@ CopiedLines copy_lines(std::span<const fs::path> files, std::span<const fs::path
   require_lines(found);
   require_separate(found, outs);
   DocumentReader reader(found, kLineBatch);
-  std::vector<OutputLock> locks;
+  reader.advise_flag("");
   reader.stay_silent();
+  std::vector<OutputLock> locks;
   std::vector<std::unique_ptr<LineWriter>> writers;
   for (const fs::path& out : outs) {
     if (out.has_parent_path()) make_folders(out.parent_path());

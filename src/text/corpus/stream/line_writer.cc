@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace teratron {
@@ -12,7 +13,16 @@ namespace {
 
 constexpr std::size_t kFrameBytes = std::size_t{4} << 20;
 
+bool ends_in(const std::filesystem::path& path, std::string_view ending) {
+  return equals_ignoring_case(path.extension().string(), ending);
+}
+
 }  // namespace
+
+std::string fault_of_line_file(const std::filesystem::path& path) {
+  if (!ends_in(path, ".gz")) return "";
+  return fmt::format("cannot write '{}': gzip is read, not written; name it .jsonl or .jsonl.zst", path.string());
+}
 
 // A frame with a checksum, as the program zstd writes it. It depends on its content alone, which is complete before
 // compression begins.
@@ -40,10 +50,8 @@ class LineWriter::Compressor {
 
 LineWriter::LineWriter(const std::filesystem::path& path, LinePoint from)
     : file_(path, from.bytes), frame_(std::move(from.tail)) {
-  if (path.extension() == ".gz") {
-    throw_user_error("cannot write '{}': gzip is read, not written; name it .jsonl or .jsonl.zst", path.string());
-  }
-  if (path.extension() == ".zst") compressor_ = std::make_unique<Compressor>();
+  if (const std::string fault = fault_of_line_file(path); !fault.empty()) throw UserError(fault);
+  if (ends_in(path, ".zst")) compressor_ = std::make_unique<Compressor>();
 }
 
 LineWriter::~LineWriter() = default;

@@ -17,12 +17,16 @@ struct LinePoint {
   std::string tail;         // lines written and not compressed yet
 };
 
+// Why lines cannot be written to a file of this name; empty: they can.
+std::string fault_of_line_file(const std::filesystem::path& path);
+
 // A compressed file has a frame for each 4 MiB of lines, or for a longer line, so its bytes are a function of the lines
 // alone, however many runs wrote them. Memory: the lines of a frame.
 class LineWriter {
  public:
-  // `path`: ends in .zst for zstd; "-" is standard output, never compressed. `from`: a point of an earlier writer that
-  // kept its partial file. UserError: a name in .gz. EnvironmentError, here and below: as AtomicFile.
+  // `path`: ends in .zst, in any case, for zstd; "-" is standard output, never compressed. `from`: a point of an
+  // earlier writer that kept its partial file. UserError: fault_of_line_file(). EnvironmentError, here and below: as
+  // AtomicFile.
   explicit LineWriter(const std::filesystem::path& path, LinePoint from = {});
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

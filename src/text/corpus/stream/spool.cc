@@ -32,7 +32,8 @@ constexpr std::size_t kSpoolBuffer = std::size_t{1} << 20;
 struct Spool::Header {
   std::int64_t bytes;  // of the content
   std::int64_t file, line;
-  std::int64_t has_record;  // the content is a line of JSON; otherwise plain text
+  std::int32_t unit;        // DocumentUnit
+  std::int32_t has_record;  // the content is a line of JSON; otherwise plain text
 };
 
 int open_unnamed_file(const std::filesystem::path& folder) {
@@ -117,6 +118,7 @@ std::int64_t Spool::add(const Document& document) {
   const Header header{.bytes = std::ssize(content),
                       .file = document.file - contents_.files.data(),
                       .line = document.line,
+                      .unit = static_cast<std::int32_t>(document.unit),
                       .has_record = has_record ? 1 : 0};
   buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
   buffer_ += content;
@@ -153,7 +155,10 @@ Document Spool::read(std::int64_t number) const {
   const Header header = header_at(begin_of(number));
   std::string content(static_cast<std::size_t>(header.bytes), '\0');
   read_unnamed(descriptor_, folder_, begin_of(number) + static_cast<std::int64_t>(sizeof header), content);
-  Document document{.file = &contents_.files[index(header.file)], .line = header.line, .number = number};
+  Document document{.file = &contents_.files[index(header.file)],
+                    .line = header.line,
+                    .unit = static_cast<DocumentUnit>(header.unit),
+                    .number = number};
   if (header.has_record == 0) {
     document.text = std::move(content);
     return document;
@@ -167,7 +172,7 @@ Document Spool::read(std::int64_t number) const {
 
 std::string Spool::origin(std::int64_t number) const {
   const Header header = header_at(begin_of(number));
-  return origin_of({.file = &contents_.files[index(header.file)], .line = header.line});
+  return place_of(contents_.files[index(header.file)], header.line, static_cast<DocumentUnit>(header.unit));
 }
 
 }  // namespace teratron

@@ -46,7 +46,7 @@ class Spool {
 
   // Called by any number of threads. Sets `number` in the document. UserError: the file has changed.
   Document read(std::int64_t number) const;
-  std::string origin(std::int64_t number) const;  // origin_of() that document
+  std::string origin(std::int64_t number) const;  // place_of() that document
 
   std::int64_t size() const { return static_cast<std::int64_t>(ends_.size()); }
   std::int64_t bytes() const { return ends_.empty() ? 0 : ends_.back(); }

@@ -14,7 +14,7 @@ class ItemOrder {
   // `random`: of the shuffles; its step is the epoch.
   ItemOrder(SampleOrder order, RandomStream random) : order_(order), random_(random) {}
 
-  // The item of so many at a place of the run, which goes through the epochs without end.
+  // The item, of items 0 to items - 1, at a place of the run. Each epoch has every item once; epochs never end.
   std::int64_t item(std::int64_t place, std::int64_t items) const {
     const std::int64_t epoch = place / items, index = place % items;
     check(place >= 0 && epoch <= 0xffffffff, "ItemOrder: the place");

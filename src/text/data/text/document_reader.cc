@@ -93,7 +93,8 @@ ContentKind DocumentReader::recognise() {
   if (format_ == TextFormat::kText) return ContentKind::kText;
   const std::filesystem::path& file = files_[file_];
   const std::string_view head = reader_->peek(kContentHead);
-  const Content content = recognise_content(head, file);
+  Content content = recognise_content(head, file);
+  if (takes_text_alone_) content.is_unclear = false;
   if (format_ == TextFormat::kJsonLines) {
     require_lines(content, head);
     return ContentKind::kJsonLines;

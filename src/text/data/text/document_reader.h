@@ -71,6 +71,9 @@ class DocumentReader {
   // Names the flag that messages advise in place of --format; empty: the command has none.
   void advise_flag(std::string_view format_flag) { format_flag_ = format_flag; }
 
+  // Reads one plain text: messages do not advise to take a file as JSON.
+  void take_text_alone() { takes_text_alone_ = true; }
+
   // Reads lists of short texts, a line each, which may look like settings.
   void take_lists() { takes_lists_ = true; }
 
@@ -119,7 +122,7 @@ class DocumentReader {
   std::int64_t batch_bytes_, total_bytes_;
   TextFormat format_;
   std::size_t most_unpacked_;
-  bool tells_ = true, takes_lists_ = false;
+  bool tells_ = true, takes_lists_ = false, takes_text_alone_ = false;
   std::string format_flag_{kFormatFlag};
   int surprises_ = 0;                          // files whose content differs from their name
   std::size_t file_ = 0;                       // the current one

@@ -83,8 +83,8 @@ struct DocumentText::Parser {
     }
   }
 
-  static std::string_view checked(std::string_view text, const std::string& key) {
-    if (text.find('\0') == text.npos) return text;
+  std::string_view checked(std::string_view text, const std::string& key) const {
+    if (keys.may_hold_nul || text.find('\0') == text.npos) return text;
     throw_user_error("\"{}\" holds a NUL (\\u0000), as no text does; remove it", key);
   }
   [[noreturn]] void throw_no_utf8(std::string_view line) const {
@@ -111,13 +111,14 @@ struct DocumentText::Parser {
   std::string own_text;  // of an object that simdjson refuses
 };
 
-DocumentText::DocumentText(TextKeys keys) : keys_(std::move(keys)), parser_(std::make_unique<Parser>(keys_)) {}
+DocumentText::DocumentText(TextKeys keys, std::string_view format_flag)
+    : keys_(std::move(keys)), format_flag_(format_flag), parser_(std::make_unique<Parser>(keys_)) {}
 
 DocumentText::~DocumentText() = default;
 
 std::string_view DocumentText::of(const RawDocument& document) {
   if (document.line == 0) {
-    if (!document.any_bytes) require_utf8(document.bytes, *document.file);
+    if (!document.any_bytes) require_utf8(document.bytes, *document.file, format_flag_);
     return document.bytes;
   }
   try {

@@ -153,12 +153,13 @@ std::string utf8_fault(std::string_view text) {
                                       : "in Latin-1, Windows-1252 or another encoding");
 }
 
-void require_utf8(std::string_view text, const fs::path& file, std::string_view otherwise) {
+void require_utf8(std::string_view text, const fs::path& file, std::string_view format_flag) {
   if (simdjson::validate_utf8(text.data(), text.size())) return;
   throw_user_error(
       "{} is not UTF-8: {} (bytes of what is in it, where it is compressed); convert it, for example with iconv -f "
       "WINDOWS-1252 -t UTF-8{}",
-      name_of_input(file), utf8_fault(text), otherwise);
+      name_of_input(file), utf8_fault(text),
+      format_flag.empty() ? "" : fmt::format(", or take its bytes as they are with {} text", format_flag));
 }
 
 }  // namespace teratron

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/text/content.h"
+
 namespace teratron {
 
 // The files in the order of `named`. A file stays as named (its reader checks it); "-" may be named once. A folder
@@ -37,9 +39,9 @@ bool is_pattern(const std::filesystem::path& path);
 // not begin like UTF-16.
 void require_text(std::string_view text, std::int64_t offset, const std::filesystem::path& file);
 
-// UserError unless a whole text is UTF-8, with the offset of the first invalid byte, and what to do: `otherwise`, too.
-void require_utf8(std::string_view text, const std::filesystem::path& file,
-                  std::string_view otherwise = ", or take its bytes as they are with --format text");
+// UserError unless a whole text is UTF-8, with the offset of the first invalid byte, and what to do. `format_flag`: as
+// require_readable().
+void require_utf8(std::string_view text, const std::filesystem::path& file, std::string_view format_flag = kFormatFlag);
 
 // Why a text is not UTF-8: its first invalid byte, and its apparent encoding.
 std::string utf8_fault(std::string_view text);

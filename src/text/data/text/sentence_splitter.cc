@@ -1,5 +1,7 @@
 #include "data/text/sentence_splitter.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -57,12 +59,10 @@ constexpr auto kBeginsSentence = std::to_array<std::string_view>(
 bool is_in(Words words, std::string_view word) { return std::ranges::find(words, word) != words.end(); }
 bool is_one_of(std::string_view characters, char c) { return characters.find(c) != characters.npos; }
 
-// Lower-case letters of the Latin, Greek and Cyrillic alphabets; those beyond Latin-1 alternate with capitals.
+// Lower-case letters but for Georgian ones, which begin sentences, too.
 bool is_small(char32_t code) {
-  if (code < 0x80) return code >= 'a' && code <= 'z';
-  if (code < 0x100) return code >= 0xDF && code != 0xF7;
-  if (code < 0x138 || (code >= 0x14A && code < 0x178)) return code % 2 == 1;
-  return (code >= 0x3AC && code < 0x3CF) || (code >= 0x430 && code < 0x460);
+  const bool is_georgian = code >= 0x10D0 && code < 0x1100;
+  return !is_georgian && utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_LL;
 }
 
 // The text without surrounding white space.

@@ -12,7 +12,8 @@ namespace teratron {
 //   - before a blank line, and where the text ends; a single line end is white space like any other;
 //   - after ".", "?", "!", an ellipsis ("...", U+2026) or several of them, with closing quotes and brackets and notes
 //     in brackets ("so.[1]"), if white space follows and the next text, after opening quotes and brackets, begins
-//     neither with a lower-case letter nor with a mark that continues a sentence (, ; : ) ] } . ? !).
+//     neither with a lower-case letter (Georgian's begin sentences) nor with a mark that continues a sentence
+//     (, ; : ) ] } . ? !).
 // A single "." does not end it after
 //   - a title and the like ("Dr", "vs", "e.g": kGoesOn in the source);
 //   - a number sign ("No", "Fig", "pp": kBeforeNumber) before a digit;

@@ -32,7 +32,7 @@ std::vector<std::string> read_text_list(const std::filesystem::path& file, TextF
   reader.advise_flag(format_flag);
   reader.take_lists();
   reader.take_columns(keys.names);
-  DocumentText text_of(keys);
+  DocumentText text_of(keys, format_flag);
   std::vector<std::string> texts;
   for (DocumentBatch batch; reader.next(batch);) {
     for (const RawDocument& document : batch.documents) {
@@ -52,6 +52,7 @@ std::vector<std::string> read_text_list(const std::filesystem::path& file, TextF
 
 std::string read_plain_text(const std::filesystem::path& file, TextFormat format, std::string_view wanted) {
   DocumentReader reader(std::span(&file, 1), kListBatchBytes, format);
+  reader.take_text_alone();
   DocumentText text_of("text");
   std::string text;
   for (DocumentBatch batch; reader.next(batch);) {

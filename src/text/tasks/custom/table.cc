@@ -76,7 +76,7 @@ void require_columns(const std::vector<std::string>& names, Delimiter delimiter,
                    place, names.front(), by_commas ? "commas" : "tabs");
 }
 
-// Whose quotes are in a cell: 1 the table's, around it and doubled in it, -1 its text's, 0 either's.
+// 1: quotes stand around the cell and are doubled in it, as in CSV. -1: its quotes are text. 0: none, or unclear.
 int sign_of_quotes(std::string_view cell) {
   if (cell.find('"') == std::string_view::npos) return 0;
   if (cell.size() < 2 || cell.front() != '"' || cell.back() != '"') return -1;

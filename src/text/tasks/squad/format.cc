@@ -59,14 +59,13 @@ class Reader {
   }
 
   void read_answers(const JsonFields& fields, Question& question) const {
-    const bool has_none = fields.has("is_impossible") && fields.boolean("is_impossible");
     for (const Json& one : list(fields, "answers")) {
       const JsonFields answer(one, path_);
       question.answers.push_back({.text = answer.string("text"), .start = {}});
       if (answer.has("answer_start")) {
         question.answers.back().start = answer.integer("answer_start", 0, std::int64_t{1} << 40);
       }
-      if (!has_none && is_blank(question.answers.back().text)) {
+      if (is_blank(question.answers.back().text)) {
         throw_user_error("'{}': the question '{}' has an answer without text; remove the answer", path_.string(),
                          question.id);
       }
@@ -75,11 +74,9 @@ class Reader {
                          question.answers.back().text, question.id);
       }
     }
-    if (has_none) question.answers.clear();
-    if (question.answers.empty() && (version_ == Version::kSquad1 || !has_none)) {
-      throw_user_error("'{}': the question '{}' has no answer{}", path_.string(), question.id,
-                       version_ == Version::kSquad1 ? ", as only SQuAD 2.0 has such: score it as squad2"
-                                                    : " and does not say is_impossible");
+    if (question.answers.empty() && version_ == Version::kSquad1) {
+      throw_user_error("'{}': the question '{}' has no answer, as only SQuAD 2.0 has such: score it as squad2",
+                       path_.string(), question.id);
     }
   }
 

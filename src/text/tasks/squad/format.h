@@ -17,7 +17,7 @@ struct Answer {
 
 struct Question {
   std::string id, text;
-  std::vector<Answer> answers;  // by several people; empty: there is no answer (2.0)
+  std::vector<Answer> answers;  // by several people; empty: there is none (2.0), whatever is_impossible says
   std::size_t paragraph = 0;
   bool is_labelled = true;  // false in a test set
 };
