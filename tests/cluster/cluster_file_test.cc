@@ -8,7 +8,10 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/message_of.h"
+#include "base/temporary_folder.h"
+#include "base/variable.h"
 #include "cluster/presets.h"
 
 namespace teratron::testing {
@@ -121,6 +124,10 @@ TEST(ClusterFile, ValuesThatNoMachineHasAreRefused) {
   EXPECT_THAT(refusal(&Device::watts, nullptr, 1e300), HasSubstr("watts of the device"));
   EXPECT_THAT(refusal(nullptr, &LinkLevel::bandwidth, 1e-300), HasSubstr("bandwidth of link 2"));
   EXPECT_THAT(refusal(nullptr, &LinkLevel::latency, 1e300), HasSubstr("latency of link 2"));
+  Cluster endless = find_cluster("dgx-a100", 64);
+  endless.devices = endless.links[1].devices = 1'000'000'000;
+  EXPECT_THAT([&] { cluster_from_toml(to_toml(endless), "c.toml"); },
+              ThrowsMessage<UserError>(HasSubstr("devices is 1000000000; the most is 65536")));
 }
 
 TEST(ClusterFile, FaultsShowNoControlCharactersAndOnlyTheBeginningOfLongTexts) {
@@ -138,6 +145,30 @@ TEST(ClusterFile, FaultsShowNoControlCharactersAndOnlyTheBeginningOfLongTexts) {
 TEST(ClusterFile, UnknownNamesSayWhichClustersThereAre) {
   EXPECT_THAT([] { find_cluster("dgx-9"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("'dgx-9'"), HasSubstr("dgx-2h"), HasSubstr("h200"))));
+}
+
+TEST(ClusterFile, OfOneHostHasNoMoreDevicesThanTheHost) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "box.toml").string();
+  Cluster box = find_cluster("l40s", 8);
+  box.name = "box";
+  write_file_atomically(file, to_toml(box));
+  EXPECT_EQ(find_cluster(file, 4).devices, 4);
+  EXPECT_THAT([&] { find_cluster(file, 64); },
+              ThrowsMessage<UserError>(HasSubstr("'box' is one host of 8 devices, not of 64")));
+}
+
+TEST(ClusterFile, OfThisMachineSaysHowToMeasureMoreDevices) {
+  const TemporaryFolder folder;
+  const Variable cache("XDG_CACHE_HOME");
+  cache.set(folder.path().c_str());
+  make_folders(this_machine_file().parent_path());
+  for (const std::int64_t devices : {1, 2}) {
+    write_file_atomically(this_machine_file(), to_toml(find_cluster("l40s", devices)));
+    EXPECT_EQ(find_cluster(std::string(kThisMachine), devices).devices, devices);
+    EXPECT_THAT([] { find_cluster(std::string(kThisMachine), 4); },
+                ThrowsMessage<UserError>(HasSubstr("teratron profile --cluster this-machine --dp 4")));
+  }
 }
 
 TEST(ClusterPresets, AreValidOfAnySize) {

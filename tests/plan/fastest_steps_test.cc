@@ -51,5 +51,14 @@ TEST(FastestSteps, AreThoseOfSearchesOneByOne) {
   }
 }
 
+// Only a step without any layout has none.
+TEST(FastestSteps, ReportTheClustersMistakes) {
+  RandomSequence random({.seed = 78});
+  std::vector<ComparedStep> steps = {{.request = random_request(random), .fastest = {}}};
+  steps.front().request.cluster.constants.push_back({"cores", 1e10, "test"});
+  std::atomic<std::int64_t> planned{0};
+  EXPECT_THROW(plan_steps(steps, planned), UserError);
+}
+
 }  // namespace
 }  // namespace teratron::testing

@@ -29,6 +29,7 @@ TEST(LayoutMemory, KindsOfAStageAddUpToItsMemory) {
     PlanRequest request = random_request(random);
     if (trial % 3 == 0) request.config.layout.data_sharding = DataSharding::kWeights;
     if (trial % 3 == 1) request.config.layout.data_sharding = DataSharding::kGradients;
+    if (trial % 5 == 0) request.config.model.config.adapters.rank = 4;  // whose other weights have no gradients
     const std::vector<Layout> layouts = layouts_on(request.cluster.devices, request.config, {});
     if (layouts.empty()) continue;
     const Layout& layout = any_of(layouts, random);

@@ -100,6 +100,21 @@ TEST(StepTime, RecomputedWorkIsThatOfTheLayersAndSlicesThatHaveIt) {
   EXPECT_NEAR(more("selective@1", "uniform:2"), more("selective", "") / 4, 1e-9);  // of a triangle
 }
 
+// Before a pass all weights that copies share out are gathered; after an update those that it changed.
+TEST(StepTime, FrozenWeightsAreGatheredWhereCopiesShareThemOut) {
+  TrainConfig config = some_config();
+  config.layout.data_parallel = 2;
+  config.layout.distributed_optimizer = true;
+  const Cluster cluster = find_cluster("dgx-a100", 8);
+  const auto gathered = [&](DataSharding sharding, std::int64_t rank) {
+    config.layout.data_sharding = sharding;
+    config.model.config.adapters = {.rank = rank, .targets = AdapterConfig::kPacked};
+    return work_of(config, cluster, kWords).weight_bytes.front();
+  };
+  EXPECT_GE(gathered(DataSharding::kWeights, 4), gathered(DataSharding::kWeights, 0));
+  EXPECT_LT(gathered(DataSharding::kGradients, 4), gathered(DataSharding::kGradients, 0) / 100);
+}
+
 // The cells of a rank are the model: embedding and position once, its tied copy once more where there are stages.
 TEST(StepTime, GradientsOfAllStagesAreTheModels) {
   for (const std::int64_t stages : {1, 2, 4}) {

@@ -179,6 +179,36 @@ TEST_F(PipelineProfile, IsMeasuredOnceAndThenFoundInTheCache) {
   EXPECT_GT(steps_, 0);
 }
 
+// Frozen weights have no gradients, and tiles need less memory.
+TEST_F(PipelineProfile, OfAdaptersIsNotThatOfAllWeights) {
+  const auto key = [&] {
+    profile_in("");
+    EXPECT_GT(steps_, 0);
+    return key_;
+  };
+  std::vector<slicing::ProfileKey> keys = {key()};
+  request_.model.adapters = {.rank = 4, .targets = AdapterConfig::kPacked | AdapterConfig::kUp};
+  keys.push_back(key());
+  request_.weight_tiles = DType::kQ8Tile;
+  keys.push_back(key());
+  request_.model.adapters = {};
+  request_.weight_tiles.reset();
+  request_.model.untied_output = true;
+  keys.push_back(key());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(slicing::text_of(keys[i]), slicing::text_of(keys[k]));
+  }
+}
+
+// Slices of an odd length of a width that tensor-parallel ranks do not divide.
+TEST_F(PipelineProfile, RanksNeedNotDivideASlice) {
+  request_.model.hidden_size = 18;
+  request_.model.num_attention_heads = 4;
+  request_.model.head_dim = 8;
+  request_.sequences = 1;
+  EXPECT_EQ(profile_in("", {.tensor = 4, .pipeline = 2}).stages.size(), 2U);
+}
+
 TEST_F(PipelineProfile, WithoutACacheItIsMeasuredEachTime) {
   write_file_atomically(folder_ / "a file", "");
   setenv("XDG_CACHE_HOME", (folder_ / "a file").c_str(), 1);

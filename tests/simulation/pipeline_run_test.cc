@@ -188,6 +188,28 @@ TEST(PipelineRun, WhereCopiesLieAcrossHostsTheyShareTheirPorts) {
   EXPECT_NEAR(bytes_of("network 1 out"), 2e7, 1);  // gradients of stage 8, and outputs of the second copy's stage 3
 }
 
+TEST(PipelineRun, InAVEachMessageTakesTheLinksToTheStageThatItGoesTo) {
+  // Stages 0 and 1 are on the first host, 2 and 3 on the second. Down the V and up again, each micro-batch has an
+  // output and a gradient from stage 1 to stage 2, and both from stage 2 to stage 1; the other messages stay within a
+  // host.
+  const int micro_batches = 8, tensor = 4;
+  const double bytes = 1e6, crossing = 2.0 * micro_batches * tensor * bytes;
+  for (const ScheduleKind kind : {ScheduleKind::kVHalf, ScheduleKind::kVZeroBubble}) {
+    const Schedule schedule =
+        pipeline::make_schedule(kind, {.stages = 4, .micro_batches = micro_batches, .virtual_stages = 2});
+    PipelineWork work = work_of(schedule, even_costs(schedule, 1, 2));
+    work.tensor = tensor;
+    work.message_bytes.assign(work.costs.passes.front().size(), bytes);
+    int ports = 0;
+    for (const LinkUse& link : simulate(work, hosts_of_8(16)).links) {
+      if (!link.name.starts_with("network")) continue;
+      EXPECT_NEAR(link.bytes, crossing, 1) << name_of(kind) << " " << link.name;
+      ++ports;
+    }
+    EXPECT_EQ(ports, 4) << "out of and into both hosts";
+  }
+}
+
 TEST(PipelineRun, TheTiedEmbeddingIsSummedWhenAllElseIs) {
   const Schedule schedule = pipeline::make_schedule(ScheduleKind::kGpipe, {.stages = 4});
   PipelineWork work = work_of(schedule, even_costs(schedule, 1, 2));

@@ -51,6 +51,11 @@ std::int64_t Cluster::devices_of_port(std::size_t level) const {
 
 Cluster Cluster::resized(std::int64_t new_devices) const {
   if (new_devices < 1) throw_user_error("a cluster has at least one device, not {}", new_devices);
+  if (new_devices > devices && links.size() == 1) {
+    throw_user_error(
+        "cluster '{}' is one host of {} devices, not of {}; describe hosts and their network in a cluster file", name,
+        devices, new_devices);
+  }
   Cluster result = *this;
   result.devices = new_devices;
   result.links.clear();
@@ -90,6 +95,7 @@ Faults Cluster::faults() const {
   faults.add_if(!is_backend, "backend of the device is '{}'; it must be cpu or cuda, or left out",
                 shortened(device.backend));
   for (std::size_t level = 0; level < links.size(); ++level) add_link_faults(faults, *this, level);
+  faults.add_if(devices > kMostDevices, "devices is {}; the most is {}", devices, kMostDevices);
   const std::int64_t joined = links.empty() ? 1 : links.back().devices;
   faults.add_if(devices != joined, "devices is {}, but the links join {}; the last link joins all devices", devices,
                 joined);

@@ -9,6 +9,8 @@
 
 namespace teratron {
 
+constexpr std::int64_t kMostDevices = 1 << 16;  // of a cluster
+
 struct Device {
   std::string name;             // "V100-SXM3-32GB"
   double memory = 0;            // bytes that a rank may take
@@ -54,8 +56,8 @@ struct Cluster {
   // Devices that share a port of that level: 1, or what the level before joins where the port is shared.
   std::int64_t devices_of_port(std::size_t level) const;
 
-  // A cluster of the same machines with so many devices: the innermost levels that it needs, the last one cut to size.
-  // UserError: the last group would not be full.
+  // A cluster of the same machines with so many devices: the innermost levels that it needs, the last one cut or
+  // enlarged to size. UserError: the last group would not be full, or one host would have more devices than it has.
   Cluster resized(std::int64_t devices) const;
 
   // All impossible values.

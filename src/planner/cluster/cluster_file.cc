@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/files/cache_folder.h"
 #include "base/files/file.h"
@@ -186,7 +187,12 @@ Cluster find_cluster(const std::string& name_or_file, std::int64_t devices) {
           "this machine was not measured yet; run `teratron profile --cluster {}`, with --dp N for N ranks",
           kThisMachine);
     }
-    return find_cluster(file.string(), devices);
+    const Cluster machine = find_cluster(file.string());
+    if (devices > machine.devices && machine.links.size() <= 1) {
+      throw_user_error("this machine was measured with {}, not with {}; run `teratron profile --cluster {} --dp {}`",
+                       counted(machine.devices, "device"), devices, kThisMachine, devices);
+    }
+    return devices == 0 ? machine : machine.resized(devices);
   }
   std::error_code error;  // of a name that is too long, too
   if (!is_standard_stream(name_or_file) && !std::filesystem::exists(name_or_file, error)) {

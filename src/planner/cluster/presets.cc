@@ -180,12 +180,7 @@ std::vector<std::string_view> cluster_preset_names() {
 std::optional<Cluster> find_cluster_preset(std::string_view name, std::int64_t devices) {
   for (const Preset& preset : kPresets) {
     if (preset.name != name) continue;
-    const Cluster largest = preset.make();
-    if (devices > largest.devices && largest.links.size() == 1) {
-      throw_user_error("{} is one host of {} devices, not of {}; describe hosts and their network in a cluster file",
-                       name, largest.devices, devices);
-    }
-    return largest.resized(devices == 0 ? preset.devices : devices);
+    return preset.make().resized(devices == 0 ? preset.devices : devices);
   }
   return std::nullopt;
 }

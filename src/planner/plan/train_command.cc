@@ -89,10 +89,7 @@ std::vector<std::string> train_words(const TrainConfig& config) {
     if (field.role == FieldRole::kConfigFile || !(is_preset || differs)) continue;
     add_flag(field, words);
     // The kind of model sets what belongs to it.
-    if (field.name == "model-type") {
-      base.model.config.kind = config.model.config.kind;
-      as_set.when_set();
-    }
+    if (field.name == "model-type") base.model.config.set_kind(config.model.config.kind);
   }
   return words;
 }

@@ -1,4 +1,4 @@
-// Times of operations that ranks do together, such as a sum (step_times.h: of training).
+// Times of operations that ranks do together, such as a sum. step_times.h has those of training steps.
 #pragma once
 
 #include <cstdint>

@@ -26,6 +26,7 @@ ExecutorOptions options_of(const ProfileRequest& request, const pipeline::Schedu
   return {.batch = request.sequences,
           .tokens = request.tokens,
           .logits_chunk = request.logits_chunk,
+          .weight_tiles = request.weight_tiles,
           .schedule = schedule,
           .cuts = cut_alike(request.sequences, slices),
           .recompute = request.recompute,
@@ -42,6 +43,18 @@ void all_reduce(Mesh& mesh, std::span<double> values, ReduceOp op = ReduceOp::kS
   mesh.data->all_reduce_host(values, op);
 }
 
+// Draws the weights and clears the optimizer's slots. Weights in tiles, which are not drawn, are zero: they take as
+// long.
+void begin(Executor& executor, Backend& backend) {
+  executor.clear_slots();
+  std::vector<Parameter*> drawn;
+  for (Parameter* parameter : executor.all_parameters()) {
+    if (!parameter->widens_tiles) drawn.push_back(parameter);
+    if (parameter->widens_tiles && parameter->value.data != nullptr) backend.fill_zero(parameter->value);
+  }
+  executor.initialize(1, drawn);
+}
+
 }  // namespace
 
 ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_size, const std::string& ranks) {
@@ -55,6 +68,7 @@ ProfileRequest profile_request(const StepSettings& settings, std::int64_t vocab_
           .recompute = settings.layout.recomputation().uniform().value_or(Recompute::kNone),
           .kept_layers = settings.kept_layers(),
           .packed_weights = settings.weight_packing(),
+          .weight_tiles = settings.backend.weight_tiles,
           .sequence_parallel = settings.layout.sequence_parallel,
           .shard_optimizer = settings.layout.distributed_optimizer,
           .ranks = ranks};
@@ -68,7 +82,7 @@ StepClock::StepClock(const ProfileRequest& request, const pipeline::Schedule& sc
       executor_(backend, *model_, options_of(request, schedule, slices), mesh),
       parameters_(executor_.parameters()) {
   executor_.allocate();
-  executor_.initialize(1);
+  begin(executor_, backend);
   executor_.record(&trace_);
   const auto count = static_cast<std::size_t>(request.sequences * request.tokens);
   RandomSequence random(RandomStream{.seed = 1});

@@ -14,7 +14,8 @@
 
 namespace teratron {
 
-// A model and everything of a layout that a pass's time depends on.
+// A model and what a pass's time depends on in a layout. The optimizer is AdamW, and there are no pairs of answers
+// (--dpo), whose reference passes are not measured.
 struct ProfileRequest {
   ModelConfig model;                            // vocabulary and positions filled in
   std::int64_t sequences = 1, tokens = 0;       // of a micro-batch
@@ -23,6 +24,7 @@ struct ProfileRequest {
   Recompute recompute = Recompute::kNone;       // of all stages; where these differ, none
   std::optional<std::int64_t> kept_layers = 0;  // ExecutorOptions::kept_layers
   std::optional<WeightPacking> packed_weights = std::nullopt;
+  std::optional<DType> weight_tiles = std::nullopt;  // of frozen weights, ExecutorOptions::weight_tiles
   bool sequence_parallel = false, shard_optimizer = false;
   std::string ranks = "threads";                                  // LaunchEnvironment::ranks_are()
   int repeats = 3;                                                // rounds over all slicings

@@ -27,7 +27,7 @@ std::string text_of_layer(const ModelConfig& model) {
   const TransformerLayerConfig layer = model.layer_config();
   const bool is_known = layer.num_key_value_heads == layer.num_attention_heads && !layer.gated && layer.window == 0 &&
                         layer.rotary.elements == 0 && layer.head_size * layer.num_attention_heads == layer.hidden_size;
-  if (is_known) return "";
+  if (is_known) return model.untied_output ? "untied output" : "";
   return fmt::format("{}: {} key heads of {}, window {}, {} outputs", model.family().name, layer.num_key_value_heads,
                      layer.head_size, layer.window, model.untied_output ? "untied" : "tied");
 }
@@ -70,6 +70,11 @@ std::string settings_of(const ProfileRequest& request, const Backend& backend) {
   const auto add = [&](std::string_view text) { settings += fmt::format("{}{}", settings.empty() ? "" : ", ", text); };
   if (request.kept_layers != 0) add(request.kept_layers ? "activations kept" : "activations kept as memory allows");
   if (request.packed_weights && !request.packed_weights->as_memory_allows) add("weights packed");
+  if (const AdapterConfig& adapters = request.model.adapters; adapters.active()) {
+    add(fmt::format("adapters of rank {} on {:#x}{}", adapters.rank, adapters.targets,
+                    adapters.dropout > 0 ? " with dropout" : ""));
+  }
+  if (request.weight_tiles) add(fmt::format("frozen weights in {}", name_of(*request.weight_tiles)));
   return settings;
 }
 

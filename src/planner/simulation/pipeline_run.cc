@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -73,7 +74,7 @@ class Run {
   struct StageStreams {
     StreamId passes, outputs, gradients, sums, gathers;
   };
-  // A stage's messages in one direction, forward or backward.
+  // A stage's messages to one other stage in one direction, forward or backward.
   struct Channel {
     Ports::Way way;
     std::vector<RouteId> others;  // of other copies, over the same ports
@@ -203,7 +204,7 @@ class Run {
   }
 
   const Channel& channel_of(int from, int to, bool is_forward) {
-    auto& channel = channels_[{from, is_forward}];
+    auto& channel = channels_[{from, to, is_forward}];
     if (!channel) {
       const StageStreams& streams = streams_[at(from)];
       channel = Channel{ports_.between(from, to), ports_.of_other_copies(from, to),
@@ -339,7 +340,7 @@ class Run {
   Ports ports_;
   const bool keeps_spans_;
   std::vector<StageStreams> streams_;
-  std::map<std::pair<int, bool>, std::optional<Channel>> channels_;
+  std::map<std::tuple<int, int, bool>, std::optional<Channel>> channels_;
   std::map<int, std::optional<Ports::Way>> rings_;
   std::vector<TaskId> arrivals_;                    // [event]: of its message; -1: it stays in its stage
   std::vector<std::vector<PassTasks>> pass_tasks_;  // [stage][place]

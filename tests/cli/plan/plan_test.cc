@@ -89,7 +89,7 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   write_file_atomically(cluster, kProcessors);
   const Words words = {"plan", "--model", "tiny", "--cluster", cluster, "--global-batch-size", "4", "--pp", "1"};
   const Json all = json_of(with(words, {"--html", page}));
-  EXPECT_EQ(all.at("steps"), 24) << "two models by 1, 2, 4 and 8 devices by 2, 4 and 8 sequences";
+  EXPECT_EQ(all.at("steps"), 12) << "two models by 1 and 2 devices, of a host of 2, by 2, 4 and 8 sequences";
   const Json plan = plan_in(page);
   const Json& first = plan.at("steps").at(plan.at("first").get<std::size_t>());
   EXPECT_EQ(first.at("devices"), 2);
@@ -111,7 +111,7 @@ TEST(Plan, APageHasTheStepsThatArePlannedOneByOne) {
   ASSERT_EQ(plan.at("models").size(), 2U) << "no preset of the family is smaller";
   EXPECT_THAT(plan.at("models").at(0).get<std::string>(), HasSubstr("tiny"));
   EXPECT_THAT(plan.at("models").at(1).get<std::string>(), HasSubstr("124M"));
-  const Json& larger = plan.at("steps").at(12 + plan.at("first").get<std::size_t>());
+  const Json& larger = plan.at("steps").at(6 + plan.at("first").get<std::size_t>());
   EXPECT_EQ(larger.at("model"), 1);
   Words other = words;
   other[2] = "124M";
@@ -140,6 +140,39 @@ TEST(Plan, APageOfAPresetHasTheClustersThatOneWouldCompareItWith) {
     other[4] = "dgx-b200";
     EXPECT_EQ(json_of(other).at("best").at(0).at("step_seconds"), step.at("seconds"));
   }
+}
+
+TEST(Plan, APageLeavesOutClustersThatCannotHaveSoManyDevices) {
+  const TemporaryFolder folder;
+  const std::string page = (folder.path() / "p.html").string();
+  succeed(with(words_of("plan --model tiny --cluster dgx-2h --devices 12 --global-batch 96 --tp 1 --pp 1"),
+               {"--html", page}));
+  const Json plan = plan_in(page);
+  ASSERT_EQ(plan.at("clusters").size(), 1U) << "the others have hosts of 8";
+  EXPECT_EQ(plan.at("clusters").at(0).at("name"), "dgx-2h");
+}
+
+TEST(Plan, APageReadsAClusterOfStandardInputOnce) {
+  const TemporaryFolder folder;
+  const std::string cluster = (folder.path() / "c.toml").string(), page = (folder.path() / "p.html").string();
+  write_file_atomically(cluster, kProcessors);
+  Words words = {TERATRON_BINARY, "plan", "--cluster", "-", "--html", page};
+  words = with(words, words_of("--model tiny --global-batch 4 --tp 1 --pp 1"));
+  const Outcome outcome = ChildProgram(words, {}, "", cluster).wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(plan_in(page).at("clusters").at(0).at("name"), "two processors");
+}
+
+TEST(Plan, AScheduleThatIsTooLongForOneCopyIsNoFaultWhereCopiesAreSearchedFor) {
+  const auto faults = [](const Words& more) {  // of a cluster that is unknown: nothing is planned
+    return refused(with(words_of("plan --cluster dgx-9 --model gpt3-175B --tp 8 --pp 16 --virtual-stages 6 "
+                                 "--global-batch-size 16384"),
+                        more));
+  };
+  EXPECT_THAT(faults({"--devices", "3072"}), AllOf(HasSubstr("dgx-9"), Not(HasSubstr("actions"))));
+  EXPECT_THAT(faults({}), AllOf(HasSubstr("dgx-9"), Not(HasSubstr("actions"))));
+  EXPECT_THAT(faults({"--devices", "128"}), HasSubstr("makes a schedule of 4718592 actions"));
+  EXPECT_THAT(faults({"--dp", "1"}), HasSubstr("makes a schedule of 4718592 actions"));
 }
 
 TEST(Plan, TellsWhatTrainingCostsAndWhatABudgetPaysFor) {

@@ -93,10 +93,25 @@ const std::string kDevices = "1";
 const std::string kDevices = has_its_turn(0, 3) ? "2" : "1";
 #endif
 
+TEST(ProfileCommand, AClusterHasAPlaceOfItsOwn) {
+  const TemporaryFolder folder;
+  const auto errors = [](const Words& more) { return refused(with({"profile", "--cluster"}, more)); };
+  const std::string file = (folder / "m.toml").string();
+  EXPECT_THAT(errors({file, "--json", file}), HasSubstr("choose another name for the result"));
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_THAT(errors({"-", "--json", "-"}), HasSubstr("--cluster and --json both go to standard output"));
+  EXPECT_THAT(errors({"dgx-h100"}), HasSubstr("a preset, which plan and simulate take in place of a file"));
+}
+
 TEST(ProfileCommand, MeasuresTheMachineAsAClusterThatSimulateReads) {
   const TinyTraining training;
-  const std::string file = training.path("machine.toml");
-  const Json measured = json_of({"profile", "--cluster", file, "--dp", kDevices, "--repeats", "1"});
+  const std::string file = training.path("machine.toml"), json = training.path("machine.json");
+  // On standard output, where nothing else goes then.
+  const Outcome outcome = must({"profile", "--cluster", "-", "--json", json, "--dp", kDevices, "--repeats", "1"});
+  EXPECT_THAT(outcome.output, AllOf(StartsWith("name = "), Not(HasSubstr("The cost model"))));
+  EXPECT_THAT(outcome.errors, HasSubstr("The cost model"));
+  write_file_atomically(file, outcome.output);
+  const Json measured = Json::parse(read_file(json));
   EXPECT_EQ(measured.at("devices"), std::stoi(kDevices));
   EXPECT_GT(measured.at("constants").at("product_efficiency"), 0);
   EXPECT_THAT(read_file(file), HasSubstr("backend = \"cpu\""));

@@ -133,6 +133,19 @@ TEST(Simulate, BadInputIsToldAtOnceWithWhatToDo) {
       "--global-batch-size is --micro-batches here, times --micro-batch-size and --dp; give --micro-batches M");
 }
 
+TEST(Simulate, FlagsOfAModelOnAClusterNeedTheCluster) {
+  const auto fault = [](const std::string& words) { return refused(with({"simulate"}, words_of(words))); };
+  const std::string all = fault("--model 8.3B --tp 8 --dp 2 --stages 4 --data-parallel-sharding weights");
+  EXPECT_THAT(all, HasSubstr("are of a model on a cluster; give --cluster NAME, or leave them out"));
+  for (const char* flag : {"--model", "--tensor-model-parallel-size", "--data-parallel-size"}) {
+    EXPECT_THAT(all, HasSubstr(flag));
+  }
+  EXPECT_THAT(all, Not(HasSubstr("--stages")));
+  for (const char* words : {"--recompute-granularity full", "--pipeline-layout 1,1,1,1", "--bf16"}) {
+    EXPECT_THAT(fault(words), HasSubstr("is of a model on a cluster; give --cluster NAME, or leave it out")) << words;
+  }
+}
+
 const Words kOnCluster =
     words_of("--cluster dgx-a100 --stages 2 --tp 8 --dp 2 --micro-batches 4 --micro-batch-size 1 --model 1.2B");
 
@@ -248,6 +261,38 @@ TEST(Simulate, ATraceHasEveryPassAndWhatGoesOnBesideThem) {
   EXPECT_EQ(counts["update"], 2);
   simulated({"--trace", file});  // of given costs
   EXPECT_THAT(read_file(file), HasSubstr("stage 3"));
+}
+
+TEST(Simulate, AClusterOfStandardInputIsReadOnceAndGetsMoreHosts) {
+  constexpr const char* kHosts = R"(name = "hosts"
+devices = 4
+[device]
+name = "card"
+memory = 2.4e10
+peak_16 = 1.4e14
+peak_32 = 3.5e13
+memory_bandwidth = 9e11
+[[link]]
+name = "board"
+devices = 2
+bandwidth = 2e10
+shared = false
+latency = 5e-6
+[[link]]
+name = "network"
+devices = 4
+bandwidth = 1e9
+shared = true
+latency = 3e-5
+)";
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "hosts.toml").string();
+  write_file_atomically(file, kHosts);
+  Words words = {TERATRON_BINARY, "simulate", "--cluster", "-", "--json", "-"};
+  words = with(words, words_of("--model tiny --stages 2 --dp 4 --micro-batch-size 1 --micro-batches 2"));
+  const Outcome outcome = ChildProgram(words, {}, "", file).wait();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(Json::parse(outcome.output).at("ranks"), 8);
 }
 
 TEST(Simulate, AClusterThatDoesNotFitIsToldInOneError) {

@@ -22,7 +22,7 @@ struct CostConstants {
   double writes_scores = 0;          // 1: attention is two batched products with passes over the scores between them
   double score_passes = 0;           // reads or writes of all scores in forward, and as many in backward
   double copies_cache = 0;           // 1: a slice copies the keys and values before it, and their gradients
-  double adds_weight_gradients = 0;  // 1: a weight's gradient is made, then added up: one write, two reads, one write
+  double adds_weight_gradients = 0;  // 1: a kernel of its own adds gradients up; 0: the product does
   double recomputes_all = 0;         // 1: full recompute makes the end of a layer again too, which nothing needs
   double gradient_bytes = 0;         // of a parameter's gradient, as it is added up and summed over the copies
   double update_bytes = 0;           // that an update reads and writes for a parameter

@@ -124,30 +124,38 @@ class WorkBuilder {
   void add_parameters() {
     const std::size_t cells = plan_.cell_layers.size();
     const auto stages = static_cast<std::size_t>(config_.layout.pipeline_parallel);
-    const RankParameters held = rank_parameters(model_, config_.layout.tensor_parallel,
-                                                config_.vocabulary_ranks() / config_.layout.tensor_parallel,
-                                                /*trained=*/true);
+    work_.shards_optimizer = config_.layout.distributed_optimizer;
+    work_.shards_gradients = config_.layout.shards_gradients();
+    work_.shards_weights = work_.shards_gradients && config_.layout.data_sharding == DataSharding::kWeights;
+    const auto held_of = [&](bool trained) {
+      return rank_parameters(model_, config_.layout.tensor_parallel,
+                             config_.vocabulary_ranks() / config_.layout.tensor_parallel, trained);
+    };
+    const RankParameters held = held_of(/*trained=*/true);
+    // Before passes all weights are gathered, frozen ones too; after updates those that changed.
+    const RankParameters moved = held_of(/*trained=*/!work_.shards_weights);
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     const bool ends_meet = stage_of(0) == stage_of(cells - 1);  // on one stage, which has one copy of a tied table
+    const auto of_cell = [&](std::size_t cell, const RankParameters& each) {
+      double parameters = static_cast<double>(plan_.cell_layers[cell]) * each.layer;
+      if (cell == 0) parameters += each.embedding + each.tied;
+      if (cell + 1 == cells) parameters += each.head + (ends_meet ? 0 : each.tied);
+      if (cell < stages) parameters += each.shared;  // one cell of each stage
+      return parameters;
+    };
     std::vector<double> of_stage(stages);
     std::vector<std::int64_t> layers_of_stage(stages);
     for (std::size_t cell = 0; cell < cells; ++cell) {
-      double parameters = static_cast<double>(plan_.cell_layers[cell]) * held.layer;
-      if (cell == 0) parameters += held.embedding + held.tied;
-      if (cell + 1 == cells) parameters += held.head + (ends_meet ? 0 : held.tied);
-      if (cell < stages) parameters += held.shared;  // one cell of each stage
+      const double parameters = of_cell(cell, held);
       const std::size_t stage = stage_of(cell);
       of_stage[stage] += parameters;
       layers_of_stage[stage] += plan_.cell_layers[cell];
-      const double gathered = parameters * element * constants_.gather_slowdown;
+      const double gathered = of_cell(cell, moved) * element * constants_.gather_slowdown;
       work_.gradient_bytes.push_back(bytes_on_links(cluster_, copies(stage), parameters * constants_.gradient_bytes));
       work_.weight_bytes.push_back(bytes_on_links(cluster_, copies(stage), gathered));
     }
     work_.gradient_pieces = static_cast<int>(std::max<std::int64_t>(1, plan_.cell_layers.front()));
     work_.tied_bytes = ends_meet ? 0 : held.tied * constants_.gradient_bytes;
-    work_.shards_optimizer = config_.layout.distributed_optimizer;
-    work_.shards_gradients = config_.layout.shards_gradients();
-    work_.shards_weights = work_.shards_gradients && config_.layout.data_sharding == DataSharding::kWeights;
     const auto shares = static_cast<double>(config_.layout.distributed_optimizer ? config_.layout.data_parallel : 1);
     for (std::size_t stage = 0; stage < stages; ++stage) {
       // Sums slow the passes beside them.

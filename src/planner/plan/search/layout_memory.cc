@@ -61,6 +61,12 @@ Sharing sharing_of(DataSharding sharding, std::int64_t copies) {
           .gradients = sharding >= DataSharding::kGradients ? copies : 1};
 }
 
+// Bytes of an element of a frozen weight, in tiles at least: rows are rounded up to them.
+double frozen_element_bytes(const TrainConfig& config, const MemoryPlanContext& context) {
+  if (!config.backend.weight_tiles) return static_cast<double>(size_of(context.compute_dtype));
+  return static_cast<double>(size_of(*config.backend.weight_tiles)) / (kTileRows * kTileColumns);
+}
+
 // Bytes of a rank of the stage, without those that it leaves to other copies.
 std::int64_t bytes_of_stage(const StageMemoryPlans& plans, const TrainConfig& config, const MemoryPlanContext& context,
                             int stage) {
@@ -87,26 +93,35 @@ LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& conte
   if (!config.layout.shards_gradients()) return {};
   const auto [weights, gradients] = sharing_of(config.layout.data_sharding, config.layout.data_parallel);
   const PipelinePlan plan = plan_pipeline(config);
-  const RankParameters held = rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
-                                              config.vocabulary_ranks() / config.layout.tensor_parallel);
   const std::size_t cells = plan.cell_layers.size();
   const auto has_cell = [&](std::size_t cell) {
     return static_cast<std::size_t>(plan.schedule.stage_of(static_cast<int>(cell))) == stage;
   };
-  double parameters = held.shared + (has_cell(0) || has_cell(cells - 1) ? held.tied : 0);
-  for (std::size_t cell = 0; cell < cells; ++cell) {
-    if (!has_cell(cell)) continue;
-    parameters += static_cast<double>(plan.cell_layers[cell]) * held.layer;
-    if (cell == 0) parameters += held.embedding;
-    if (cell + 1 == cells) parameters += held.head;
-  }
+  const auto of_stage = [&](const RankParameters& held) {
+    double parameters = held.shared + (has_cell(0) || has_cell(cells - 1) ? held.tied : 0);
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+      if (!has_cell(cell)) continue;
+      parameters += static_cast<double>(plan.cell_layers[cell]) * held.layer;
+      if (cell == 0) parameters += held.embedding;
+      if (cell + 1 == cells) parameters += held.head;
+    }
+    return parameters;
+  };
+  const auto held = [&](bool trained) {
+    return rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
+                           config.vocabulary_ranks() / config.layout.tensor_parallel, trained);
+  };
+  const RankParameters all = held(/*trained=*/false);
+  const double parameters = of_stage(all), trained = of_stage(held(/*trained=*/true));  // frozen ones have no gradients
   const auto element = static_cast<double>(size_of(context.compute_dtype)),
-             of_gradient = static_cast<double>(size_of(accumulation_dtype_of(context.compute_dtype)));
+             of_gradient = static_cast<double>(size_of(accumulation_dtype_of(context.compute_dtype))),
+             of_frozen = frozen_element_bytes(config, context);
   const auto others = [](std::int64_t copies) { return 1 - 1 / static_cast<double>(copies); };
   const bool keeps_gradients = plan.schedule.micro_batches > 1;  // else they may lie where activations lay
-  const double whole = weights > 1 ? std::min(parameters * others(weights), 2 * held.layer) * element : 0;
-  return {.weights = static_cast<std::int64_t>(parameters * element * others(weights) - whole),
-          .gradients = static_cast<std::int64_t>(keeps_gradients ? parameters * of_gradient * others(gradients) : 0)};
+  const double stored = trained * element + (parameters - trained) * of_frozen;
+  const double whole = weights > 1 ? std::min(parameters * others(weights), 2 * all.layer) * element : 0;
+  return {.weights = static_cast<std::int64_t>(std::max(0.0, stored * others(weights) - whole)),
+          .gradients = static_cast<std::int64_t>(keeps_gradients ? trained * of_gradient * others(gradients) : 0)};
 }
 
 std::vector<std::int64_t> memory_of_stages(const TrainConfig& config, const MemoryPlanContext& context) {
@@ -238,7 +253,7 @@ std::vector<int> LayoutMemory::stages_that_may_be_fullest(const Layout& layout) 
   std::vector<int> stages(static_cast<std::size_t>(layout.pipeline));
   std::iota(stages.begin(), stages.end(), 0);
   if (stages.size() > 1) std::rotate(stages.begin() + 1, stages.end() - 1, stages.end());
-  // Deferred weight gradients fill the bound of the stage that needs most on all.
+  // With deferred weight gradients every stage may hold as much as the one that needs most.
   const bool is_folded = pipeline::traits_of(layout.schedule).placement == pipeline::Placement::kFolded;
   const bool is_uneven = has_given_layers(config_, layout);
   const bool differs = !layout.recompute.uniform();

@@ -15,6 +15,7 @@
 #include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "cli/report.h"
+#include "cluster/cluster_file.h"
 #include "cluster/presets.h"
 #include "console/long_task.h"
 #include "console/readable.h"
@@ -78,7 +79,24 @@ bool is_card(const PlanOptions& options) {
   return preset && preset->devices == 1;
 }
 
-// The cluster and, if it is a preset, others to compare it with: hosts of a network, or cards in a host's slots.
+// The most devices that the cluster can have. A host has no more than its links join.
+std::int64_t most_devices(const PlanOptions& options) {
+  if (find_cluster_preset(options.cluster)) return is_card(options) ? kMostCards : kMostRanks;
+  const Cluster cluster = options.described ? *options.described : find_cluster(options.cluster);
+  return cluster.links.size() > 1 ? kMostRanks : cluster.devices;
+}
+
+// Whether the preset can have as many devices as are asked for.
+bool has_devices(const PlanOptions& options) {
+  try {
+    return find_cluster_preset(options.cluster, options.devices).has_value();
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+// The cluster and, if it is a preset, others to compare it with: hosts of a network, or cards in a host's slots. Those
+// that cannot have so many devices are left out.
 std::vector<PlanOptions> clusters_around(const PlanOptions& options) {
   static constexpr std::array<std::string_view, 4> kHosts = {"dgx-a100", "dgx-h100", "h200", "dgx-b200"};
   static constexpr std::array<std::string_view, 4> kCards = {"rtx-4090", "rtx-5090", "l40s", "rtx-pro-6000"};
@@ -87,7 +105,8 @@ std::vector<PlanOptions> clusters_around(const PlanOptions& options) {
   for (const std::string_view name : is_card(options) ? kCards : kHosts) {
     PlanOptions other = options;
     other.cluster = name;
-    if (name != options.cluster && other.faults().empty()) around.push_back(std::move(other));
+    const bool can_be = has_devices(other) && other.faults().empty();
+    if (name != options.cluster && can_be) around.push_back(std::move(other));
   }
   return around;
 }
@@ -107,11 +126,12 @@ std::vector<Asked> all_asked(const PlanOptions& options, const plan::PlanRequest
     page.clusters.push_back(
         {cluster.name, cluster.device.name, static_cast<std::int64_t>(cluster.device.memory), cluster.device.watts});
   }
+  const std::int64_t most = most_devices(options);
   std::vector<Asked> asked;
   for (const PlanOptions& of_model : models_around(options)) {
     const bool is_first_model = model_parameters(of_model) == model_parameters(options);
     for (std::size_t cluster = 0; cluster < clusters.size(); ++cluster) {
-      for (const std::int64_t of_devices : around(devices, 4, is_card(options) ? kMostCards : kMostRanks)) {
+      for (const std::int64_t of_devices : around(devices, 4, most)) {
         for (const std::int64_t of_sequences : around(sequences, 2, std::int64_t{1} << 40)) {
           if (is_first_model && cluster == 0 && of_devices == devices && of_sequences == sequences)
             page.first = asked.size();
@@ -168,8 +188,10 @@ void plan_all(std::vector<Asked>& asked) {
 
 }  // namespace
 
-void write_plan_page(const PlanOptions& options) {
+void write_plan_page(const PlanOptions& given) {
+  PlanOptions options = given;
   require_replaceable(options.html, "page of teratron", kPageBeginning);
+  if (is_stream(options.cluster)) options.described = find_cluster(options.cluster);
   const plan::PlanRequest request = options.request();
   const ModelConfig model = request.config.model.model_for(request.vocab_size);
   PlanPage page{.model = fmt::format("{} of {} parameters", model.family().title,

@@ -3,11 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
+#include "pipeline/generators.h"
+#include "pipeline/token_slices.h"
 #include "plan/train_command.h"
 #include "plan/training_cost.h"
 #include "reproduction/reproduction.h"
@@ -16,7 +19,7 @@
 namespace teratron {
 namespace {
 
-constexpr std::int64_t kMostDevices = kMostRanks;
+static_assert(kMostDevices == kMostRanks);
 constexpr double kMostTokens = 1e18, kMostDollars = 1e15;
 
 constexpr Flag kCluster{"cluster"}, kBatch{"global-batch-size"}, kDevices{"devices"}, kSlices{"token-slices"},
@@ -66,11 +69,32 @@ void add_layout(FieldList& list, PlanOptions& o) {
   list.field_of(t.pipeline.schedule).when_set = [&o] { o.fixed.schedule = o.train.pipeline.schedule; };
 }
 
-// Configuration of the fixed choices and the parts that they need. The searched parts cannot have faults.
+// The fewest copies of the model with which an update's schedule is short enough (settings/pipeline_faults.cc), where
+// copies are searched for. 1 where so many cannot be, or where something else is wrong.
+std::int64_t fewest_copies(const PlanOptions& o, const plan::Layout& layout) {
+  const auto is_size = [](std::int64_t size) { return size >= 1 && size <= kMostRanks; };
+  const bool makes_sense = is_size(layout.micro_batch) && is_size(layout.tensor) && is_size(layout.pipeline);
+  if (!makes_sense || o.fixed.data) return o.fixed.data.value_or(1);
+  pipeline::TokenSlices slices;
+  try {
+    slices = layout.slicing.slices();
+  } catch (const UserError&) {  // a fault of the settings
+    return 1;
+  }
+  if (!slices.cuts.empty()) return 1;  // these are all micro-batches of an update
+  const std::int64_t micro_batches = o.train.batch.global_batch_size / layout.micro_batch;
+  const std::int64_t most = (o.devices > 0 ? o.devices : kMostDevices) / (layout.tensor * layout.pipeline);
+  const double actions = 3 * static_cast<double>(micro_batches) * static_cast<double>(layout.pipeline) *
+                         static_cast<double>(layout.virtual_stages) * slices.count;
+  const double needed = std::ceil(actions / static_cast<double>(pipeline::kMostActions));
+  const bool can_be = needed >= 1 && needed <= static_cast<double>(std::min(most, micro_batches));
+  return can_be ? static_cast<std::int64_t>(needed) : 1;
+}
+
+// Configuration of the fixed choices and the parts that they need; parts that are searched for are 1 or off.
 TrainConfig as_decided(const PlanOptions& o) {
   plan::Layout layout{.tensor = o.fixed.tensor.value_or(1),
                       .pipeline = o.fixed.pipeline.value_or(1),
-                      .data = o.fixed.data.value_or(1),
                       .micro_batch = o.fixed.micro_batch.value_or(1),
                       .virtual_stages = o.fixed.virtual_stages.value_or(1),
                       .slicing = o.fixed.slicing.value_or(plan::Slicing()),
@@ -89,6 +113,7 @@ TrainConfig as_decided(const PlanOptions& o) {
   if (tells_stages) {
     layout.pipeline = std::ssize(comma_separated(o.train.pipeline.layout).value_or(std::vector<std::int64_t>{1}));
   }
+  layout.data = fewest_copies(o, layout);
   layout.schedule = schedule_kind({.schedule = o.fixed.schedule,
                                    .virtual_stages = layout.virtual_stages,
                                    .token_slices = layout.slicing.flag_value()});
@@ -168,7 +193,10 @@ Faults PlanOptions::faults() const {
 }
 
 plan::PlanRequest PlanOptions::request() const {
-  plan::PlanRequest request{.config = train, .cluster = find_cluster(cluster, devices), .fixed = fixed};
+  plan::PlanRequest request{.config = train,
+                            .cluster = described ? described->resized(devices == 0 ? described->devices : devices)
+                                                 : find_cluster(cluster, devices),
+                            .fixed = fixed};
   TrainConfig& config = request.config;
   if (config.pipeline.chooses_layers()) config.pipeline.layout.clear();
   plan::choose_device_settings(config, request.cluster.device, precision_given);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "options/fields.h"
@@ -25,6 +26,8 @@ struct PlanOptions {
   bool largest_batch = false, explain = false;
   std::int64_t runners_up = 5;
   bool gives_runners_up = false;
+  // What `cluster` says, where that was read already: a stream is read once.
+  std::optional<Cluster> described;
   std::filesystem::path json, svg, html;
 
   Faults faults() const;

@@ -8,12 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/files/file.h"
 #include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "cli/commands.h"
 #include "cli/plan/profile_machine.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
+#include "cluster/presets.h"
 #include "console/long_task.h"
 #include "console/text_table.h"
 #include "model/family.h"
@@ -45,6 +47,7 @@ struct ProfileOptions : StepSettings {
 
   Faults step_faults() const {
     Faults faults = StepSettings::faults();
+    add_output_faults(faults, "--output", output, json);
     faults.add(layout.execution_faults());
     faults.add_if(
         pipeline.chooses_layers(),
@@ -60,6 +63,10 @@ struct ProfileOptions : StepSettings {
   Faults machine_faults() const {
     Faults faults = layout.faults();
     faults.add(backend.faults());
+    add_output_faults(faults, "--cluster", cluster, json);
+    faults.add_if(find_cluster_preset(cluster).has_value(),
+                  "{} is {}, a preset, which plan and simulate take in place of a file of that name; give {} {}.toml",
+                  Flag{"cluster"}, cluster, Flag{"cluster"}, cluster);
     faults.add_if(!output.empty(),
                   "{} is where a model's profile goes, and {} FILE where a machine's does; leave it out",
                   Flag{"output"}, Flag{"cluster"});
@@ -236,11 +243,16 @@ void run(const ProfileOptions& options) {
       progress = show_steps(fmt::format("measuring what slices of {} tokens cost", request.tokens),
                             expected_seconds(request, *rank.mesh, peak));
     }
+    const std::filesystem::path file =
+        options.output.empty() ? cached_profile(profile_key(request, *rank.mesh, *backend)) : options.output;
+    if (rank.is_first() && options.output.empty()) {  // before the minutes of measuring
+      make_folders(file.parent_path());
+      require_writable(file);
+    }
     const slicing::Profile profile = measure_profile(request, rank.mesh, *backend, progress);
     if (!rank.is_first()) return;
-    const std::filesystem::path file = options.output.empty() ? cached_profile(profile.key) : options.output;
     write_profile(profile, file);
-    report(options.json, text_of(profile, file), json_of(profile, file));
+    report_beside(options.output, options.json, text_of(profile, file), json_of(profile, file));
   });
 }
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/free_place.h"
 #include "base/files/output_lock.h"
 #include "cli/report.h"
 #include "cluster/cluster_file.h"
@@ -86,6 +88,7 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
   const std::filesystem::path file =
       cluster_name == kThisMachine ? this_machine_file() : std::filesystem::path(cluster_name);
   if (file.empty()) throw_user_error("neither XDG_CACHE_HOME nor HOME says where the cache is; give --cluster FILE");
+  require_separate({}, std::array{file, json});
   const RankLauncher launcher(settings.layout, settings.backend.kind);
   const std::optional<OutputLock> lock = launcher.lock(file);
   launcher.run(fmt::format("{}", rounds), [&](const Rank& rank) {
@@ -100,7 +103,7 @@ void profile_machine(const StepSettings& settings, const std::string& cluster_na
     const Calibration calibration = plan::calibrate(cluster, steps, computing_threads(*backend));
     if (file.has_parent_path()) make_folders(file.parent_path());
     write_file_atomically(file, to_toml(calibration.cluster));
-    report(json, text_of(calibration, steps, file), json_of(calibration, steps, file));
+    report_beside(file, json, text_of(calibration, steps, file), json_of(calibration, steps, file));
   });
 }
 

@@ -92,6 +92,7 @@ FieldList fields_of(SimulateOptions& o) {
 
 Faults SimulateOptions::faults() const {
   Faults faults = on_cluster.cluster.empty() ? Scenario::faults() : on_cluster.faults(*this);
+  if (on_cluster.cluster.empty()) faults.add(on_cluster.faults_without_cluster());
   faults.add_if(on_cluster.given.is_auto && on_cluster.cluster.empty(),
                 "{} is auto, which chooses by what passes cost and what fits; give {} NAME", Flag{"schedule"},
                 Flag{"cluster"});

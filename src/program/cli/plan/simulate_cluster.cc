@@ -1,9 +1,12 @@
 #include "cli/plan/simulate_cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/files/file.h"
 #include "base/replace_all.h"
 #include "cluster/cluster_file.h"
 #include "cluster/presets.h"
@@ -15,9 +18,21 @@
 #include "train/plans/memory_plan.h"
 
 namespace teratron {
+namespace {
+
+// Makes `o` know which of the fields were given, beside what they do then already.
+void note_given(Field& field, ClusterScenario& o) {
+  field.when_set = [&o, name = field.name, also = field.when_set] {
+    o.flags.push_back(name);
+    if (also) also();
+  };
+}
+
+}  // namespace
 
 void add_cluster_fields(FieldList& list, ClusterScenario& o) {
   TrainConfig& t = o.train;
+  const auto before = std::distance(list.begin(), list.end());
   list.group("Costs from a model's shape");
   Field& cluster =
       list.add("cluster", &o.cluster, "NAME|FILE",
@@ -45,6 +60,9 @@ void add_cluster_fields(FieldList& list, ClusterScenario& o) {
       [&o] { o.has_precision = true; };
   list.add("fp16", &t.backend.fp16, "", "the same in fp16").when_set = [&o] { o.has_precision = true; };
   add_model_fields(list, t.model);
+  for (auto field = std::next(list.begin(), before); field != list.end(); ++field) {
+    if (&*field != &cluster) note_given(*field, o);
+  }
 }
 
 TrainConfig ClusterScenario::config_of(const simulation::Scenario& scenario) const {
@@ -100,11 +118,25 @@ Faults ClusterScenario::faults(const simulation::Scenario& scenario) const {
   return faults;
 }
 
+Faults ClusterScenario::faults_without_cluster() const {
+  Faults faults;
+  if (flags.empty()) return faults;
+  const bool is_one = flags.size() == 1;
+  const Flag needed{"cluster"};
+  Fault fault = Fault::of("--{} {} of a model on a cluster; give {} NAME, or leave {} out", fmt::join(flags, ", --"),
+                          is_one ? "is" : "are", needed, is_one ? "it" : "them");
+  fault.flags.insert(fault.flags.end(), flags.begin(), flags.end());
+  faults.add(std::move(fault));
+  return faults;
+}
+
 ClusterRun simulate_on_cluster(const ClusterScenario& options, const simulation::Scenario& scenario) {
   ClusterRun run{.config = options.config_of(scenario), .cluster = {}, .schedule = {}, .result = {}, .memory = {}};
   const std::int64_t ranks = run.config.layout.mesh().ranks();
   run.cluster = find_cluster(options.cluster);
-  if (run.cluster.devices < ranks) run.cluster = find_cluster(options.cluster, ranks);
+  if (run.cluster.devices < ranks) {  // a preset of one host gets its network again; a stream cannot be read again
+    run.cluster = is_stream(options.cluster) ? run.cluster.resized(ranks) : find_cluster(options.cluster, ranks);
+  }
   plan::choose_device_settings(run.config, run.cluster.device, options.has_precision);
   const std::int64_t vocab_size = plan::vocabulary_size(run.config);
   if (options.given.chooses()) {

@@ -17,11 +17,13 @@ struct ClusterScenario {
   std::string cluster;  // empty: costs are given otherwise
   TrainConfig train;    // the model, the micro-batch, and the layout's parts that simulation::Scenario lacks
   bool has_precision = false;
-  GivenPipeline given;  // of the pipeline
+  GivenPipeline given;             // of the pipeline
+  std::vector<std::string> flags;  // that were given and need a cluster, without the dashes
 
   // `train` with the scenario's pipeline.
   TrainConfig config_of(const simulation::Scenario& scenario) const;
   Faults faults(const simulation::Scenario& scenario) const;
+  Faults faults_without_cluster() const;
 };
 
 void add_cluster_fields(FieldList& list, ClusterScenario& options);
@@ -36,7 +38,8 @@ struct ClusterRun {
   double tokens_per_second = 0;
 };
 
-// UserError: the cluster is wrong or has fewer devices than the layout, or no pipeline that may be chosen fits.
+// A cluster with fewer devices than the layout is enlarged (find_cluster). UserError: that cannot be done, the cluster
+// is wrong, or no pipeline that may be chosen fits.
 ClusterRun simulate_on_cluster(const ClusterScenario& options, const simulation::Scenario& scenario);
 
 std::string text_of(const ClusterRun& run);
