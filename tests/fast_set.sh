@@ -33,7 +33,7 @@ fast_set_of_sanitizers() {
   left_out+=':PipelineLayout.ChangesNothingOnTheCpu*:PipelineLayout.SixteenBit*:PipelineLayout.Recomputing*'
   left_out+=':Layout.ChangesNothingOnTheCpu*:Layout.SixteenBit*:MuonLayout.EveryPrecision*:StagePlan.IsWhatLiveRanksTake*'
   left_out+=':AsyncSave.CheckpointsAre*:PipelineLayout.GivesTheSameBitsAgain*:BertTraining.LayoutsChangeNothing'
-  left_out+=':TextVectorHead.LayoutChangesNothing:TrainerTest.AnyNumberOfThreads*:Doctors.*:MixedPrecision.*:EarlyEnd.*'
+  left_out+=':TextVectorHead.LayoutChangesNothing:TrainerTest.AnyNumberOfThreads*:Doctors.*:MixedPrecision.*:EarlyEnd.*:BestOfRun.*'
   left_out+=':MuonTraining.*:PipelineTraining.*:DivergedRun.*:MemoryRemedies.*:Recipes.FitThePapersDevices'
   export TERATRON_TESTS="-$not_under_sanitizers:$left_out"
 }

@@ -224,6 +224,29 @@ TEST_F(RunTest, IsEndedByASignalAfterASave) {
   EXPECT_EQ(next.checkpoint->state.iteration, result.training.iterations);
 }
 
+TEST_F(RunTest, AValidationThatIsMadeUpForIsLoggedOnce) {
+  const PretrainingResult result =
+      pretrain(start({"--train-iters=1000000", "--eval-interval=1"}), [](teratron::Run& run) {
+        run.add(std::make_unique<AtEachUpdate>([](const IterationReport& report) {
+          if (report.iteration == 1) std::raise(SIGTERM);
+        }));
+      });
+  ASSERT_EQ(result.training.end, RunEnd::kSignal);
+  const std::int64_t owed = result.training.iterations;
+  // The second start finds the line of the first, and again the checkpoint from before it, as after a kill.
+  for (int time = 0; time < 2; ++time) {
+    pretrain(start(
+        {"--load=" + save().string(), fmt::format("--iteration={}", owed), fmt::format("--train-iters={}", owed + 1)}));
+    const std::vector<std::string> lines = lines_of_log();
+    EXPECT_EQ(std::ranges::count_if(lines,
+                                    [&](const std::string& line) {
+                                      return line.starts_with(fmt::format("{{\"iteration\":{},", owed)) &&
+                                             line.find("\"validation_loss\"") != line.npos;
+                                    }),
+              1);
+  }
+}
+
 TEST(ObserverList, HandsOnUpdatesTogetherAndInOrder) {
   std::vector<std::string> seen;
   {

@@ -118,6 +118,42 @@ TEST(TrainConfig, APresetOnTheCommandLineOverridesTheShapesOfTheFile) {
   write_file_atomically(file, "num_layers = 3\nmodel = \"tiny\"\n");
   EXPECT_EQ(read_unchecked({"--config", file.string()}).model.config.num_layers, 3);
   EXPECT_EQ(read_unchecked({"--config", file.string(), "--model", "774M"}).model.config.num_layers, 36);
+  EXPECT_EQ(read_unchecked({"--config", file.string(), "--model", "tiny"}).model.config.num_layers, 3) << "the file's";
+  EXPECT_EQ(read_unchecked({"--config", file.string(), "--model-type", "llama"}).model.config.num_layers, 3);
+}
+
+TEST(TrainConfig, AFileWithoutAPresetRefinesThatOfTheCommandLine) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "a.toml", base = folder.path() / "base.toml";
+  write_file_atomically(file, "num_layers = 3\nrotary_base = 7e5\nhidden_dropout = 0.1\n");
+  write_file_atomically(base, "model = \"tiny\"\nhidden_size = 96\n");
+  const ModelConfig model = read_unchecked({"--config", file.string(), "--model-type", "llama"}).model.config;
+  EXPECT_EQ(model.num_layers, 3);
+  EXPECT_EQ(model.rotary.base, 7e5);
+  EXPECT_EQ(model.hidden_dropout, 0.1);
+  EXPECT_EQ(model.attention_dropout, 0);
+  EXPECT_EQ(read_unchecked({"--config", file.string(), "--model", "774M"}).model.config.num_layers, 3);
+  // The line's preset replaces what belongs to that of a file; a file after it still refines.
+  const ModelConfig other =
+      read_unchecked({"--config", base.string(), "--config", file.string(), "--model", "774M"}).model.config;
+  EXPECT_EQ(other.hidden_size, 1280);
+  EXPECT_EQ(other.num_layers, 3);
+}
+
+TEST(TrainConfig, NothingOfAnEarlierPresetStays) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "a.toml";
+  write_file_atomically(file, "model = \"qwen3-0.6b\"\n");
+  const TrainConfig alone = read_unchecked({"--model", "124M"});
+  EXPECT_EQ(to_toml(read_unchecked({"--config", file.string(), "--model", "124M", "--config="})), to_toml(alone));
+  EXPECT_EQ(read_unchecked({"--model", "llama-15m", "--model-type", "gpt2"}).model.config.hidden_dropout,
+            alone.model.config.hidden_dropout);
+}
+
+TEST(TrainConfig, TheKindOfAPresetLeavesItAsItIs) {
+  const ModelConfig preset = read_unchecked({"--model", "llama-3.2-1b"}).model.config;
+  ASSERT_NE(preset.rotary.scaling, RotaryConfig::Scaling::kNone);
+  EXPECT_EQ(read_unchecked({"--model", "llama-3.2-1b", "--model-type", "llama"}).model.config.rotary, preset.rotary);
 }
 
 TEST(TrainConfig, TheDefaultsAreThoseOfThePresetTheyName) {

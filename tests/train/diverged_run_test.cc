@@ -151,5 +151,17 @@ TEST(BestValidation, IsTheFirstOfTheLowest) {
   }
 }
 
+TEST(BestValidation, CountsRegularOnesAndTakesAny) {
+  BestValidation best;
+  best.add(3, 50);
+  best.add(4, 100);
+  best.add(4, 130, false);
+  EXPECT_EQ(best.since, 1);
+  best.add(2, 140, false);
+  EXPECT_EQ(best.value, 2);
+  EXPECT_EQ(best.iteration, 140);
+  EXPECT_EQ(best.since, 0);
+}
+
 }  // namespace
 }  // namespace teratron::testing

@@ -223,6 +223,29 @@ TEST_F(Doctors, NamesTheUpdateWhoseLearningRateJumps) {
   }
 }
 
+// With fp16 it is no fault that some gradients overflow.
+TEST_F(Doctors, TakesNoSkippedUpdateForTheUnusualNorm) {
+  const TrainingTask task = make_training_task(config_, open_training_data(config_), kVocab);
+  Account account;
+  const auto add = [&](std::int64_t iteration, double norm) {
+    Update update;
+    update.report.iteration = iteration;
+    update.gradient_norm = norm;
+    account.add(update, {});
+  };
+  const double overflow = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  add(1, 2);
+  add(2, nan);
+  add(3, overflow);
+  add(4, 2);
+  EXPECT_EQ(account.text(4, {}, *task.training), "");
+  add(5, 100);
+  add(6, 2);
+  EXPECT_THAT(account.text(6, {}, *task.training), HasSubstr("The gradient norm of iteration 5 is 100, where 2"));
+  add(7, overflow);
+  EXPECT_THAT(account.text(7, {}, *task.training), HasSubstr("The gradient norm of iteration 7 is inf"));
+}
+
 TEST_F(Doctors, GoesBackToTheStartWhereNothingIsSaved) {
   TrainConfig config = config_;
   config.output.save.clear();

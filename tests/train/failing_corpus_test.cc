@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "base/trials.h"
 #include "train/random_pipeline.h"
+#include "train/sample_reader.h"
 #include "train/training_fixture.h"
 
 namespace teratron::testing {
@@ -19,7 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Samples that cannot be read from a position on.
 class FailingSamples final : public Samples {
@@ -46,10 +49,11 @@ struct LossRecorder final : TrainingObserver {
     losses.push_back(report.loss);
     if (after_update) after_update(report.iteration);
   }
+  void validation(std::int64_t iteration, const LossSums&) override { validations.push_back(iteration); }
   void saved(std::int64_t iteration, const fs::path&) override { saves.push_back(iteration); }
   std::function<void(std::int64_t)> after_update;
   std::vector<double> losses;
-  std::vector<std::int64_t> saves;
+  std::vector<std::int64_t> validations, saves;
 };
 
 class FailingCorpus : public TrainingFixture {
@@ -92,9 +96,11 @@ class FailingCorpus : public TrainingFixture {
     }
     return ending;
   }
-  void expect_goes_on(TrainConfig config, const TrainingRun& whole, const std::string& what) {
+  TrainingRun expect_goes_on(TrainConfig config, const TrainingRun& whole, const std::string& what) {
     config.output.load = config.output.save;
-    EXPECT_EQ(train(config).parameters, whole.parameters) << what;
+    TrainingRun rest = train(config);
+    EXPECT_EQ(rest.parameters, whole.parameters) << what;
+    return rest;
   }
 };
 
@@ -130,7 +136,27 @@ TEST_F(FailingCorpus, InAValidationIsSavedBefore) {
     if (rank == 1) task.validation = std::make_unique<FailingSamples>(std::move(task.validation), 0);
   });
   EXPECT_THAT(ending.errors, Each(HasSubstr("after iteration 3, which is saved")));
-  expect_goes_on(config_, whole, "validation");
+  EXPECT_THAT(ending.first.validations, IsEmpty());
+  EXPECT_EQ(expect_goes_on(config_, whole, "validation").validations, whole.validations) << "it is made up for";
+}
+
+// The loss of a validation is there, and the scores are not.
+TEST_F(FailingCorpus, InTheScoresOfAValidationLeavesItOwed) {
+  config_.output.eval_interval = 3;
+  config_.output.save = folder_ / "run";
+  const auto scores = [](bool fails) {
+    return [fails](TrainingTask& task, int) {
+      task.scores = [fails](Executor&) -> std::vector<TaskScore> {
+        if (fails) throw CorpusFailure("the disk has a bad block");
+        return {TaskScore{}};
+      };
+    };
+  };
+  const Ending ending = run(config_, scores(true));
+  EXPECT_THAT(ending.errors, Each(HasSubstr("after iteration 3, which is saved")));
+  EXPECT_THAT(ending.first.validations, ElementsAre(3));
+  config_.output.load = config_.output.save;
+  EXPECT_THAT(run(config_, scores(false)).first.validations, ElementsAre(3, 6, 8));
 }
 
 TEST_F(FailingCorpus, BeforeTheFirstUpdateAndWithoutAPlaceToSaveSaysSo) {

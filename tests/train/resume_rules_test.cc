@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/message_of.h"
+#include "base/temporary_folder.h"
+#include "options/reading.h"
 #include "train/save_folder.h"
 #include "train/training_fixture.h"
 
@@ -294,6 +296,24 @@ TEST(SavedSettings, NameTheirInputsByAbsolutePaths) {
   const std::string saved = saved_settings(config);
   for (const char* const name : {"corpus", "tokenizer", "profile.json"}) {
     EXPECT_THAT(saved, HasSubstr("\"" + (fs::current_path() / name).string() + "\"")) << name;
+  }
+}
+
+// There is no flag for the scaling of rotary positions.
+TEST(SavedSettings, KeepTheScaledPositionsOfAPreset) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "config.toml";
+  for (const std::vector<std::string>& shape : {std::vector<std::string>{}, {"--num-layers", "2"}}) {
+    TrainConfig config, again;
+    std::vector<std::string> arguments = {"--model", "llama-3.2-1b"};
+    arguments.insert(arguments.end(), shape.begin(), shape.end());
+    FieldList fields = fields_of(config), read_back = fields_of(again);
+    read_fields(fields, arguments);
+    ASSERT_EQ(config.model.config.rotary.scaling, RotaryConfig::Scaling::kLlama3);
+    write_file_atomically(file, saved_settings(config));
+    EXPECT_TRUE(read_fields(read_back, std::vector<std::string>{"--config", file.string()}).empty());
+    EXPECT_EQ(again.model.config.num_layers, config.model.config.num_layers);
+    EXPECT_EQ(again.model.config.layer_config(), config.model.config.layer_config());
   }
 }
 

@@ -158,6 +158,23 @@ TEST_F(DataOfRuns, TheDescriptionHasTheSharesOfABlend) {
                           ::testing::ContainsRegex("numbered-1' +30 % +9 +11 +5.45$")));
 }
 
+TEST_F(DataOfRuns, TheDescriptionCountsWhatAResumedRunHasReadInItsBatches) {
+  config_.data_path = {"1", some_of_corpus("even", 0, 2), "1", some_of_corpus("odd", 1, 2)};
+  const auto text_of_run = [&](std::int64_t batch, std::int64_t updates) {
+    config_.batch.global_batch_size = batch;
+    config_.train_iters = updates;
+    return samples_of(config_, kFileOrder).description;
+  };
+  config_.output.save = folder_ / "save";
+  config_.train_iters = 2;
+  train(config_);  // 8 samples
+  config_.output.load = config_.output.save;
+  const std::string resumed = text_of_run(8, 10);
+  config_.output.load.clear();
+  EXPECT_EQ(resumed, text_of_run(4, 18));
+  EXPECT_NE(resumed, text_of_run(8, 10));
+}
+
 TEST_F(DataOfRuns, ShardsTrainTheSameBitsAsTheWhole) {
   const TrainingRun whole = train(config_);
   // Runs of the corpus: what is left of it is in three files, whose order is that of the words.

@@ -71,7 +71,7 @@ LiveRun LiveStatus::state() const {
   return state;
 }
 
-// A state that cannot be written is old in a second.
+// A write that fails is ignored: the next one comes in a second.
 void LiveStatus::write_until(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopped;

@@ -62,7 +62,7 @@ class Run {
   void add(std::unique_ptr<TrainingObserver> observer) { observers_.add(std::move(observer)); }
 
   // Trains from the first update, or the checkpoint's, to the last, or until all ranks agree to end. Every rank calls
-  // it once. A run without updates left changes no file, and one that fails before its first update leaves none. Logs
+  // it once. A run without updates left changes no file, and one that fails before its loop begins leaves none. Logs
   // and traces that cannot be written end no run. UserError, EnvironmentError: as Trainer and base/files/save_lock.h;
   // EnvironmentError: not enough memory.
   TrainingResult run();

@@ -100,9 +100,7 @@ std::string text_of_origin(const TrainConfig& config, const CheckpointInfo* chec
 }
 
 std::string text_of_batches(const TrainConfig& config, const CheckpointInfo* checkpoint, std::int64_t epoch) {
-  const BatchesDone done = checkpoint == nullptr ? BatchesDone{}
-                                                 : BatchesDone{.updates = checkpoint->state.iteration,
-                                                               .samples = checkpoint->state.consumed_samples};
+  const BatchesDone done = checkpoint == nullptr ? BatchesDone{} : batches_done(checkpoint->state);
   const BatchSchedule batches = config.batches(done);
   const std::int64_t updates = std::max(config.train_iters, done.updates), samples = batches.consumed_after(updates);
   std::vector<std::int64_t> sizes = config.micro_batch_sizes();

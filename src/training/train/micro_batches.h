@@ -44,7 +44,7 @@ class MicroBatchCutter {
   std::optional<slicing::DocumentSlices> slices_;  // where each micro-batch has its own
 };
 
-// The tokens of micro-batches, without padding.
+// The tokens of micro-batches, without padding that key_lengths tell of; that of packed samples counts.
 std::int64_t tokens_before_padding(std::span<const MicroBatch> micro_batches);
 
 }  // namespace teratron

@@ -1,5 +1,6 @@
 #include "train/saves.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,11 @@
 #include "train/losses.h"
 
 namespace teratron {
+namespace {
+
+constexpr const char* kSavedByTime = "saved_by_time";  // name in a checkpoint's training state
+
+}  // namespace
 
 Saves::Saves(const TrainConfig& config, const TrainingTask& task, Updates& updates, Doctor* doctor)
     : config_(config), task_(task), updates_(updates), doctor_(doctor) {}
@@ -22,6 +28,11 @@ std::int64_t Saves::bytes_of_copy() const {
 
 void Saves::allocate() {
   if (config_.output.async_save) background_.emplace(bytes_of_copy());
+}
+
+void Saves::begin_at(const TrainingState& state) {
+  last_ = state.iteration;
+  replaced_ = state.counter(kSavedByTime) != 0 ? std::optional(last_) : std::nullopt;
 }
 
 bool Saves::is_due_by_time(double seconds) const {
@@ -41,8 +52,8 @@ void Saves::save(const Occasion& occasion, const TrainingState& state, TrainingO
   }
   note_activity({.name = "copy for the checkpoint", .iteration = iteration});
   Executor& executor = updates_.executor();
-  background_->begin(config_.output.save, task_.config, executor.all_parameters(), executor.backend(), state,
-                     options(occasion), updates_.mesh());
+  background_->begin(config_.output.save, task_.config, executor.all_parameters(), executor.backend(),
+                     marked(state, occasion), options(occasion), updates_.mesh());
   note(occasion);
   unproven_ = iteration;
 }
@@ -51,8 +62,9 @@ std::filesystem::path Saves::save_now(const Occasion& occasion, const TrainingSt
   note_activity({.name = "checkpoint", .iteration = updates_.iteration()});
   require_finite_loss();
   Executor& executor = updates_.executor();
-  const std::filesystem::path folder = save_checkpoint(config_.output.save, task_.config, executor.all_parameters(),
-                                                       executor.backend(), state, options(occasion), &updates_.mesh());
+  const std::filesystem::path folder =
+      save_checkpoint(config_.output.save, task_.config, executor.all_parameters(), executor.backend(),
+                      marked(state, occasion), options(occasion), &updates_.mesh());
   note(occasion);
   tell_doctor(last_);
   return updates_.mesh().data->rank() == 0 ? folder : std::filesystem::path();
@@ -66,6 +78,11 @@ void Saves::save_last(const TrainingState& state, TrainingObserver& observer) {
   }
   finish(observer);
   if (!has_last_update()) observer.saved(updates_.iteration(), save_now({.ends = true}, state));
+}
+
+TrainingState Saves::marked(TrainingState state, const Occasion& occasion) const {
+  if (!lasts(occasion)) state.counters[kSavedByTime] = 1;
+  return state;
 }
 
 SaveOptions Saves::options(const Occasion& occasion) const {
@@ -112,14 +129,14 @@ void Saves::finish(TrainingObserver& observer) {
   if (const auto folder = background_->wait()) observer.saved(last_, *folder);
 }
 
-void Saves::restore_best_link() const {
+void Saves::restore_best_link(std::int64_t best) const {
   const std::filesystem::path& save = config_.output.save;
   if (save.empty() || !updates_.is_first_rank()) return;
-  const std::filesystem::path folder = iteration_folder(save, updates_.iteration());
+  const std::vector<std::int64_t> there = iterations_in(save);
+  if (!std::ranges::binary_search(there, best)) return;
+  if (there.back() > updates_.iteration()) return;  // nothing is left to do, and the link is of the run that went on
   std::error_code error;
-  if (std::filesystem::exists(folder, error) && !std::filesystem::equivalent(folder, save / kBestLink, error)) {
-    link_best(save, updates_.iteration());
-  }
+  if (!std::filesystem::equivalent(iteration_folder(save, best), save / kBestLink, error)) link_best(save, best);
 }
 
 }  // namespace teratron

@@ -26,8 +26,8 @@ class Saves {
   std::int64_t bytes_of_copy() const;
   void allocate();  // that memory
 
-  // The run begins at the checkpoint of this iteration.
-  void begin_at(std::int64_t iteration) { last_ = iteration; }
+  // The run begins at the checkpoint of this state.
+  void begin_at(const TrainingState& state);
   bool has_last_update() const { return last_ == updates_.iteration(); }  // saved, or begun at
 
   // Sets the time from which --save-interval-in-mins counts.
@@ -55,12 +55,15 @@ class Saves {
   // Waits for the checkpoint under way, if there is one that was released.
   void finish(TrainingObserver& observer);
 
-  // Brings the link to the best checkpoint, the run's last one, back if a kill came between the two.
-  void restore_best_link() const;
+  // Brings the link to the best checkpoint, that of this iteration, back: a kill came between the two, or the link led
+  // to a later checkpoint, which is set aside.
+  void restore_best_link(std::int64_t best) const;
 
  private:
   bool saves() const { return !config_.output.save.empty(); }
   bool lasts(const Occasion& occasion) const;  // else the next checkpoint replaces it
+  // Says in a checkpoint that the next one replaces it, if another start of the run writes that.
+  TrainingState marked(TrainingState state, const Occasion& occasion) const;
   SaveOptions options(const Occasion& occasion) const;
   void note(const Occasion& occasion);
   void require_finite_loss();

@@ -16,7 +16,8 @@ namespace {
 
 // Names in a checkpoint's training state.
 constexpr const char *kBestValidation = "best_validation_loss", *kSinceBest = "validations_since_best",
-                     *kBestIteration = "best_validation_iteration";
+                     *kBestIteration = "best_validation_iteration", *kBestSamples = "best_validation_samples",
+                     *kBestBeta = "best_validation_dpo_beta";
 constexpr const char* kValidationIsOwed = "validation_is_owed";
 constexpr const char *kLossLevel = "loss_level", *kLowestLoss = "lowest_loss_level";
 
@@ -61,7 +62,7 @@ void Trainer::resume() {
             updates_.is_first_rank());
   const TrainingState state = updates_.resume(checkpoint.folder);
   restore(state);
-  saves_.begin_at(iteration());
+  saves_.begin_at(state);
   replicas_.begin_at(iteration());
   if (doctor_) doctor_->goes_on_from(checkpoint.folder, state);
 }
@@ -76,12 +77,16 @@ Update Trainer::update(const RunControl& control) {
   return update;
 }
 
-std::optional<LossSums> Trainer::validation_losses(std::int64_t batches) {
+std::int64_t Trainer::validated_samples() const {
+  if (!task_.validation) return 0;
+  return std::min(task_.validation->samples_per_epoch(), config_.output.eval_iters * batches().largest());
+}
+
+std::optional<LossSums> Trainer::validation_losses() {
   if (!task_.validation) return std::nullopt;
-  const Samples& samples = *task_.validation;
   note_activity({.name = "validation", .iteration = iteration()});
-  const SampleRange first{0, std::min(samples.samples_per_epoch(), batches * updates_.batches().largest())};
-  const LossSums losses = mean_losses(executor(), updates_.reader(), samples, first);
+  const SampleRange first{0, validated_samples()};
+  const LossSums losses = mean_losses(executor(), updates_.reader(), *task_.validation, first);
   updates_.reader().require_readable(updates_.mesh());
   return losses;
 }
@@ -95,6 +100,8 @@ TrainingState Trainer::state() const {
     state.values[kBestValidation] = *best_.value;
     state.counters[kSinceBest] = best_.since;
     state.counters[kBestIteration] = best_.iteration;
+    if (!task_.scores) state.counters[kBestSamples] = validated_samples();
+    if (config_.documents.dpo) state.values[kBestBeta] = config_.documents.dpo_beta;
   }
   if (validation_is_owed_) state.counters[kValidationIsOwed] = 1;
   if (const std::optional<LossWatch::State> watch = loss_watch_.state(); doctor_ && watch) {
@@ -104,12 +111,20 @@ TrainingState Trainer::state() const {
   return state;
 }
 
+// Older checkpoints know neither the number of samples nor --dpo-beta, and pass.
+bool Trainer::validates_as(const TrainingState& state) const {
+  const std::int64_t there = state.counter(kBestSamples), here = validated_samples();
+  const auto beta = state.values.find(kBestBeta);
+  return !validates_on_others(state, task_.data) && (there == 0 || here == 0 || there == here) &&
+         (beta == state.values.end() || beta->second == config_.documents.dpo_beta);
+}
+
 void Trainer::restore(const TrainingState& state) {
   validation_is_owed_ = state.counter(kValidationIsOwed) != 0;
   if (const auto best = state.values.find(kBestValidation); best != state.values.end()) {
     const BestValidation before{
         .value = best->second, .iteration = state.counter(kBestIteration, -1), .since = state.counter(kSinceBest)};
-    (validates_on_others(state, task_.data) ? best_elsewhere_ : best_) = before;
+    (validates_as(state) ? best_ : best_elsewhere_) = before;
   }
   const auto level = state.values.find(kLossLevel), lowest = state.values.find(kLowestLoss);
   if (!doctor_ || level == state.values.end() || lowest == state.values.end()) return;
@@ -128,20 +143,24 @@ Requests Trainer::requests(const RunControl& control) const {
 
 void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
   observer.flush();
-  validation_is_owed_ = false;
-  if (const std::optional<LossSums> losses = validation_losses(config_.output.eval_iters)) {
+  validation_is_owed_ = true;  // until it is made: the corpus may fail
+  // One that is made only because the run ends does not bring a longer run nearer to --early-stop.
+  const std::int64_t interval = config_.output.eval_interval;
+  const bool is_regular = interval > 0 && iteration() % interval == 0;
+  if (const std::optional<LossSums> losses = validation_losses()) {
     const double loss = losses->total();
     if (!std::isfinite(loss)) updates_.throw_weights_diverged("the validation loss");
     result.validation_loss = loss;
     observer.validation(iteration(), *losses);
-    if (!task_.scores) best_.add(loss, iteration());
+    if (!task_.scores) best_.add(loss, iteration(), is_regular);
   }
   if (task_.scores) {
     note_activity({.name = "scores", .iteration = iteration()});
     const std::vector<TaskScore> scores = finite_scores();
     observer.scored(iteration(), scores);
-    best_.add(-scores.front().value, iteration());
+    best_.add(-scores.front().value, iteration(), is_regular);
   }
+  validation_is_owed_ = false;
   sample(observer);
 }
 
@@ -262,10 +281,10 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
   saves_.count_from(control.seconds());
   if (best_elsewhere_.value && (config_.output.save_best || config_.output.early_stop > 0)) {
     observer.notice(
-        fmt::format("validation reads other samples than before: the lowest loss so far, {:.4f}, no longer counts",
-                    *best_elsewhere_.value));
+        fmt::format("validation reads other samples than before{}: the lowest loss so far, {:.4f}, no longer counts",
+                    config_.documents.dpo ? ", or has another --dpo-beta" : "", *best_elsewhere_.value));
   }
-  if (is_best()) saves_.restore_best_link();
+  if (config_.output.save_best && best_.value) saves_.restore_best_link(best_.iteration);
   const bool validates_first = makes_up_for_validation();
   if (validates_first) validate(observer, result);
   end_if_stalled(observer, result);
@@ -290,7 +309,7 @@ TrainingResult Trainer::run_updates(TrainingObserver& observer, const RunControl
     result.consumed_samples = report.consumed_samples;
     result.final_loss = report.loss;
     end_if_asked(last.requests, observer, result);
-    if (validates_after(iteration())) {
+    if (validation_is_due()) {
       // The sender of a signal waits; the run that goes on from here makes up for it.
       validation_is_owed_ = result.end == RunEnd::kSignal;
       if (!validation_is_owed_) validate(observer, result);

@@ -64,8 +64,8 @@ class Trainer {
   // has computed wrongly.
   TrainingResult run(TrainingObserver& observer, const RunControl& control = {});
 
-  // Whether a run of these settings validates after `iteration` updates.
-  bool validates_after(std::int64_t iteration) const { return config_.is_due(config_.output.eval_interval, iteration); }
+  // Whether a validation is due after the updates done, and made.
+  bool has_validated() const { return validation_is_due() && !validation_is_owed_; }
 
   // As Saves::save_now.
   std::filesystem::path save() { return saves_.save_now({.ends = true}, state()); }
@@ -80,18 +80,22 @@ class Trainer {
   TrainingResult run_updates(TrainingObserver& observer, const RunControl& control);
   // Decisions of the loop, which follow from numbers that all ranks share.
   Requests requests(const RunControl& control) const;
-  // The mean losses of `batches` global batches of the validation samples, or of all of them where these are fewer;
+  // The mean losses of --eval-iters global batches of the validation samples, or of all of them where these are fewer;
   // nothing if there are none. CorpusFailure.
-  std::optional<LossSums> validation_losses(std::int64_t batches);
+  std::optional<LossSums> validation_losses();
+  std::int64_t validated_samples() const;  // that these are means over
   void validate(TrainingObserver& observer, TrainingResult& result);
   std::vector<TaskScore> finite_scores();  // DivergedError: an output is not finite
-  bool makes_up_for_validation() const { return validation_is_owed_ && validates_after(iteration()); }
+  bool validation_is_due() const { return config_.is_due(config_.output.eval_interval, iteration()); }
+  bool makes_up_for_validation() const { return validation_is_owed_ && validation_is_due(); }
   bool is_stalled() const { return config_.output.early_stop > 0 && best_.since >= config_.output.early_stop; }
   bool is_best() const { return config_.output.save_best && best_.iteration == iteration(); }
   void sample(TrainingObserver& observer);
   void end_if_asked(const Requests& requests, TrainingObserver& observer, TrainingResult& result) const;
   void end_if_stalled(TrainingObserver& observer, TrainingResult& result) const;
   void save_if_due(const Requests& requests, bool ends, TrainingObserver& observer, const RunControl& control);
+  // Whether the best validation of a run in this state compares with those of this one.
+  bool validates_as(const TrainingState& state) const;
   TrainingState state() const;
   void resume();
   void restore(const TrainingState& state);
@@ -102,8 +106,8 @@ class Trainer {
   std::optional<StepTrace> trace_;
   std::optional<Doctor> doctor_;  // --trace-numerics
   Saves saves_;
-  BestValidation best_, best_elsewhere_;  // the second on samples that this run does not validate on
-  bool validation_is_owed_ = false;       // the run was asked to end before a validation that was due
+  BestValidation best_, best_elsewhere_;  // the second does not compare with validations of this run
+  bool validation_is_owed_ = false;       // a validation that was due is not made
   ReplicaCheck replicas_;
   LossWatch loss_watch_;
   bool reported_failed_sample_ = false;

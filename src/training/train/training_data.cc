@@ -16,6 +16,7 @@
 #include "data/samples/packed_samples.h"
 #include "data/samples/preference_samples.h"
 #include "model/family.h"
+#include "train/config/resume_rules.h"
 
 namespace teratron {
 namespace {
@@ -120,6 +121,13 @@ bool has_tokens(const std::vector<PartOfCorpus>& parts) {
   return std::ranges::any_of(parts, [](const PartOfCorpus& one) { return one.part.tokens() > 0; });
 }
 
+// Samples that all updates read, those before the checkpoint that the run resumes included.
+std::int64_t samples_of_run(const TrainConfig& config) {
+  BatchesDone done;
+  if (!config.output.load.empty()) done = batches_done(read_checkpoint_info(config.output.checkpoint()).state);
+  return config.batches(done).consumed_after(std::max(config.train_iters, done.updates));
+}
+
 // A line for each corpus: its share, and how often a run of so many samples goes through its training part.
 std::string blend_table(const std::vector<PartOfCorpus>& parts, const BlendedSamples& samples, std::int64_t run) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
@@ -181,7 +189,7 @@ TrainingSamples make_training_samples(const TrainConfig& config, const TrainingD
     samples.description += describe(splits.front(), rule);
   } else {
     auto blend = blend_of(training, config, SampleOrder::kShuffled);
-    const std::int64_t run = config.batches().consumed_after(config.train_iters);
+    const std::int64_t run = samples_of_run(config);
     samples.description =
         fmt::format("a blend of {} corpora, each split by {} with the weights {}\n{}", training.size(), text_of(rule),
                     config.parts(), blend_table(training, *blend, run));

@@ -73,7 +73,7 @@ TrainingState Updates::resume(const std::filesystem::path& folder) {
   const TrainingState state = load(folder);
   schedule_ = config_.schedule();
   // Samples are counted, so that a run may go on with another batch size and reads each one once.
-  batches_ = config_.batches({.updates = state.iteration, .samples = state.consumed_samples});
+  batches_ = config_.batches(batches_done(state));
   return state;
 }
 

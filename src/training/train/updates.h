@@ -27,7 +27,7 @@ struct IterationReport {
   std::int64_t iteration = 0;                              // the update just applied, counted from 1
   std::int64_t global_batch_size = 0;                      // of this update
   std::int64_t consumed_samples = 0, consumed_tokens = 0;  // of the whole run so far; tokens with padding
-  std::int64_t tokens = 0;                                 // of this update, without padding
+  std::int64_t tokens = 0;                                 // of this update; packed samples count with their padding
   LossSums losses;           // means over the global batch, before the update, in nats, by kind
   double loss = 0;           // their sum
   double gradient_norm = 0;  // before clipping
@@ -65,7 +65,8 @@ class Updates {
 
   const TrainingTask& task() const { return task_; }
   const PipelinePlan& pipeline() const { return pipeline_; }
-  const BatchSchedule& batches() const { return batches_; }  // of the whole run, earlier parts included
+  // Counts samples from the run's start; asked from the resumed update on.
+  const BatchSchedule& batches() const { return batches_; }
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }
   SampleReader& reader() { return reader_; }

@@ -210,8 +210,8 @@ class NumericsObserver final : public TrainingObserver {
 void add_run_observers(ObserverList& list, const TrainConfig& config, const Trainer& trainer, std::int64_t done,
                        double peak_flops, std::shared_ptr<MemoryGauge> memory) {
   const RunScale scale = scale_of(config, trainer, peak_flops, std::move(memory));
-  const bool keeps_validation =
-      trainer.validates_after(done);  // else the earlier run validated there only because it ended
+  // Else the earlier run validated there only because it ended, or this one makes the validation again.
+  const bool keeps_validation = trainer.has_validated();
   auto progress = std::make_unique<ProgressObserver>(config, scale);
   const auto report = [&shown = *progress](const std::string& text) { shown.notice(text); };
   list.add(std::move(progress));

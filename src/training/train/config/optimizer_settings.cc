@@ -68,7 +68,8 @@ Faults adamw_faults(const AdamWSettings& adam) {
   };
   need_decay({"adam-beta1"}, adam.beta1);
   need_decay({"adam-beta2"}, adam.beta2);
-  faults.add_if(!(adam.epsilon > 0), "{} is {}; it must be above 0", Flag{"adam-eps"}, adam.epsilon);
+  const bool is_fp32 = static_cast<float>(adam.epsilon) > 0 && std::isfinite(static_cast<float>(adam.epsilon));
+  faults.add_if(!is_fp32, "{} is {}; it must be above 0, and a number that fp32 holds", Flag{"adam-eps"}, adam.epsilon);
   return faults;
 }
 

@@ -84,8 +84,7 @@ std::vector<SettingDifference> differences_from_state(const TrainingState& state
 std::string settings_text(const TrainConfig& config, bool has_records) {
   TrainConfig saved = with_absolute_paths(config);
   return to_toml(fields_of(saved), [&](const Field& field) {
-    return field.scope == FieldScope::kStart ||
-           (field.scope == FieldScope::kPreset && !saved.model.has_preset_shape()) ||
+    return field.scope == FieldScope::kStart || (field.scope == FieldScope::kPreset && !saved.model.needs_preset()) ||
            (!has_records && field.address() == &saved.output.tensorboard_dir);
   });
 }

@@ -57,6 +57,10 @@ std::string future_of_learning_rate(const TrainConfig& config, std::int64_t appl
 
 // Updates of the checkpoint that changed the weights, by which the learning rate counts.
 std::int64_t applied_updates(const TrainingState& state);
+// Progress of the checkpoint, from which the batches of a resumed run are counted.
+inline BatchesDone batches_done(const TrainingState& state) {
+  return {.updates = state.iteration, .samples = state.consumed_samples};
+}
 inline constexpr const char* kSkippedIterations = "skipped_iterations";  // among its counters
 
 }  // namespace teratron

@@ -83,11 +83,12 @@ std::string Account::of_rate() const {
   return text;
 }
 
-std::string Account::of_norm() const {
+// A norm that was not finite before `bad` is one of fp16's overflows, whose updates were skipped.
+std::string Account::of_norm(std::int64_t bad) const {
   std::vector<double> norms;
   const Past* highest = nullptr;  // one that is no number is the highest
   for (const Past& past : past_) {
-    if (!past.gradient_norm) continue;
+    if (!past.gradient_norm || (!std::isfinite(*past.gradient_norm) && past.iteration != bad)) continue;
     if (std::isfinite(*past.gradient_norm)) norms.push_back(*past.gradient_norm);
     if (highest == nullptr || *past.gradient_norm > *highest->gradient_norm || std::isnan(*past.gradient_norm)) {
       highest = &past;
@@ -117,7 +118,7 @@ std::string Account::of_layers(std::int64_t bad) const {
 }
 
 std::string Account::text(std::int64_t bad, const std::vector<SampleLoss>& losses, const Samples& samples) const {
-  return of_rate() + of_norm() + of_layers(bad) + of_samples(losses, samples);
+  return of_rate() + of_norm(bad) + of_layers(bad) + of_samples(losses, samples);
 }
 
 }  // namespace teratron

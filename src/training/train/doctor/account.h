@@ -33,7 +33,7 @@ class Account {
   static constexpr std::size_t kMostPast = 32;
 
   std::string of_rate() const;
-  std::string of_norm() const;
+  std::string of_norm(std::int64_t bad) const;
   std::string of_layers(std::int64_t bad) const;
 
   std::deque<Past> past_;

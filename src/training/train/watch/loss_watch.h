@@ -40,10 +40,10 @@ class LossWatch {
 struct BestValidation {
   std::optional<double> value;
   std::int64_t iteration = -1;  // when that was; -1: never, or it is not known
-  std::int64_t since = 0;       // validations after it
+  std::int64_t since = 0;       // regular validations after it
 
-  void add(double validation, std::int64_t at) {
-    ++since;
+  void add(double validation, std::int64_t at, bool is_regular = true) {
+    if (is_regular) ++since;
     if (!value || validation < *value) *this = {.value = validation, .iteration = at};
   }
 };
