@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "checkpoint/adapter_base.h"
 #include "checkpoint/damage.h"
 #include "checkpoint/hugging_face/hugging_face.h"
 #include "checkpoint/native/checkpoint.h"
@@ -157,6 +158,23 @@ TEST_F(CheckpointNames, NeverCallUnreadableOnesDamaged) {
     }
     ::chmod(path.c_str(), open);
   }
+}
+
+TEST_F(CheckpointNames, NeverCallABaseMissingThatCannotBeLookedAt) {
+  if (!NotRoot::is_possible()) GTEST_SKIP() << "root is not held back by permissions, and cannot be left";
+  ::chmod(folder_.path().c_str(), 0755);
+  const fs::path closed = folder_ / "closed";
+  fs::create_directory(closed);
+  fs::rename(root(), closed / "base");
+  ::chmod(closed.c_str(), ::geteuid() == 0 ? 0700 : 0);
+  std::string message;
+  {
+    const NotRoot user;
+    message =
+        message_of<UserError>([&] { require_base(folder_ / "adapted", {.folder = closed / "base", .checksum = {}}); });
+  }
+  ::chmod(closed.c_str(), 0755);
+  EXPECT_THAT(message, AllOf(HasSubstr("cannot be read: Permission denied"), Not(HasSubstr("not there"))));
 }
 
 // The last one is damaged, the one before it cannot be read.

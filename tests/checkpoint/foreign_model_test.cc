@@ -213,7 +213,15 @@ TEST_F(RefusedForeignModels, MegatronsOfOtherModelsOrSeveralRanks) {
       ::testing::AllOf(HasSubstr("tensor_model_parallel_size 2"), HasSubstr("swiglu true"),
                        HasSubstr("normalization 'RMSNorm' (there is LayerNorm)")));
   EXPECT_THAT(of_arguments(pickled_text("kv_channels") + pickled_integer(1) + "s"), HasSubstr("kv_channels"));
-  EXPECT_THAT(of_arguments(""), HasSubstr("is to have 1 layer and has 0 tensors"));
+  const std::string window = pickled_text("window_size"), softmax = pickled_text("softmax_type");
+  EXPECT_THAT(of_arguments(window + pickled_tuple({127, 0}) + "s" + softmax + pickled_text("off-by-one") + "s" +
+                           pickled_text("qk_l2_norm") + "\x88s" + pickled_text("use_mup") + "\x88s"),
+              ::testing::AllOf(HasSubstr("window_size (there is none)"),
+                               HasSubstr("softmax_type 'off-by-one' (there is vanilla)"), HasSubstr("qk_l2_norm true"),
+                               HasSubstr("use_mup true")));
+  for (const std::string& usual : {std::string(), window + "Ns" + softmax + pickled_text("vanilla") + "s"}) {
+    EXPECT_THAT(of_arguments(usual), HasSubstr("is to have 1 layer and has 0 tensors"));
+  }
   EXPECT_THAT(refusal(ForeignFormat::kMegatron, bytes_of_file(kForeign / "nanogpt.pt")),
               HasSubstr("is no checkpoint of one rank of Megatron-LM"));
 }

@@ -305,6 +305,11 @@ TEST(Gguf, RefusesByNameModelsThatLlamaCppDoesNotCompute) {
   expect_refused(scaled, GgufType::kF32, "Llama 3.1's");
   scaled.rotary.scaling = RotaryConfig::Scaling::kYarn;
   expect_refused(scaled, GgufType::kF32, "YaRN");
+  ModelConfig neighbours = even_config(ModelKind::kLlama);
+  neighbours.rotary.pairs = RotaryPairs::kNeighbours;
+  expect_refused(neighbours, GgufType::kF32, "neighbouring elements");
+  neighbours.rotary = {.attention = 2};
+  expect_refused(neighbours, GgufType::kF32, "a factor");
   ModelConfig beside = even_config(ModelKind::kLlama);
   beside.norm_placement = NormPlacement::kParallel;
   expect_refused(beside, GgufType::kF32, "--layernorm-placement");

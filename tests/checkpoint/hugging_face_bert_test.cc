@@ -386,7 +386,7 @@ TEST(HuggingFaceBert, ThatHasItsNormsFirstIsNotHuggingFaces) {
   const RandomModel model(config);
   save_checkpoint(folder / "run", config, model.parameters, *model.backend, {.iteration = 9});
   EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(folder / "run", folder / "hf"); }),
-              HasSubstr("Hugging Face has no such model"));
+              HasSubstr("--layernorm-placement"));
   EXPECT_FALSE(fs::exists(folder / "hf"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -11,11 +12,13 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "checkpoint/damage.h"
+#include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/hugging_face_files.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
 #include "checkpoint/random_model.h"
+#include "model/family.h"
 
 namespace teratron::testing {
 namespace {
@@ -249,6 +252,60 @@ TEST(HuggingFace, ParallelLayersAreGptNeoxsAlone) {
     EXPECT_THAT(message_of<UserError>([&] { export_to_hugging_face(folder / "run", folder / "hf"); }),
                 HasSubstr("--layernorm-placement"));
     EXPECT_FALSE(fs::exists(folder / "hf"));
+  }
+}
+
+// Every kind as config.json can say it.
+ModelConfig expressible(ModelKind kind) {
+  ModelConfig config = small_config();
+  config.hidden_size = 24;
+  config.set_kind(kind);
+  if (!config.family().continues_text) config.norm_placement = NormPlacement::kPost;
+  if (kind == ModelKind::kDistilBert) config.layernorm_epsilon = 1e-12;
+  return config;
+}
+
+TEST(HuggingFace, WhatAConfigHasNoFieldForIsRefusedByName) {
+  using Kind = ModelKind;
+  using Kinds = std::vector<Kind>;
+  const Kinds berts = {Kind::kBert, Kind::kRoberta, Kind::kDistilBert},
+              llamas = {Kind::kLlama, Kind::kMistral, Kind::kQwen2, Kind::kQwen3};
+  const Kinds fixed = {Kind::kGpt2, Kind::kGptNeox, Kind::kBert, Kind::kRoberta, Kind::kDistilBert};  // in heads
+  Kinds all = fixed, rotary = llamas;
+  std::ranges::copy(llamas, std::back_inserter(all));
+  rotary.push_back(Kind::kGptNeox);
+  struct Change {
+    std::string why;
+    Kinds refused;
+    std::function<void(ModelConfig&)> make;
+  };
+  const std::vector<Change> changes = {
+      {"--num-query-groups", fixed, [](ModelConfig& model) { model.num_key_value_heads = 1; }},
+      {"--kv-channels", fixed, [](ModelConfig& model) { model.head_dim = 16; }},
+      {"--window-size",
+       {Kind::kGpt2, Kind::kGptNeox, Kind::kLlama, Kind::kQwen2, Kind::kQwen3},
+       [](ModelConfig& model) { model.window = 3; }},
+      {"--untie-embeddings-and-output-weights", {Kind::kGpt2}, [](ModelConfig& model) { model.untied_output = true; }},
+      {"--layernorm-placement", berts, [](ModelConfig& model) { model.norm_placement = NormPlacement::kPre; }},
+      {"positions of another kind", rotary, [](ModelConfig& model) { model.rotary_share = 0; }},
+      {"another share", llamas, [](ModelConfig& model) { model.rotary_share = 0.5; }},
+      {"neighbouring elements", rotary, [](ModelConfig& model) { model.rotary.pairs = RotaryPairs::kNeighbours; }},
+      {"without YaRN", rotary, [](ModelConfig& model) { model.rotary.attention = 2; }},
+      {"another activation", fixed, [](ModelConfig& model) { model.activation = Activation::kSilu; }},
+      {"another activation", llamas, [](ModelConfig& model) { model.activation = Activation::kGeluErf; }},
+      {"norms of another kind", fixed, [](ModelConfig& model) { model.norm = NormKind::kRms; }},
+      {"feed-forward block", all, [](ModelConfig& model) { model.gated_mlp = !model.gated_mlp; }},
+      {"biases", all, [](ModelConfig& model) { model.qkv_bias = !model.qkv_bias; }},
+      {"queries and keys", all, [](ModelConfig& model) { model.head_norms = !model.head_norms; }}};
+  for (const Kind kind : all) {
+    EXPECT_NO_THROW(hugging_face_config(expressible(kind), DType::kF32, {}));
+    for (const Change& change : changes) {
+      if (std::ranges::find(change.refused, kind) == change.refused.end()) continue;
+      ModelConfig model = expressible(kind);
+      change.make(model);
+      EXPECT_THAT(message_of<UserError>([&] { hugging_face_config(model, DType::kF32, {}); }), HasSubstr(change.why))
+          << model.family().title;
+    }
   }
 }
 

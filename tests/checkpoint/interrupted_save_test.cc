@@ -55,6 +55,8 @@ TEST(InterruptedSave, ACheckpointThatWasToBeReplacedComesBackUnlessItWas) {
   const fs::path place = folder / "iter_0000001", away = folder / "iter_0000001.replaced.partial";
   fs::rename(place, away);
   fs::create_directory(folder / "iter_0000001.partial");
+  EXPECT_THAT(message_of<UserError>([&] { find_checkpoint(folder.path()); }),
+              HasSubstr("rename '" + away.string() + "' to '" + place.string() + "'"));
   { const FolderInProgress another(folder / "iter_0000002"); }
   EXPECT_EQ(all_files(folder.path()), before);
   fs::copy(place, away);

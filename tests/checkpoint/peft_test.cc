@@ -125,6 +125,14 @@ TEST_F(PeftFolder, AdaptersOfAnotherFunctionAreRefusedWithAllReasons) {
   EXPECT_THAT(refusal({{"lora_dropout", 1.5}}), AllOf(HasSubstr("adapter_config.json': "), HasSubstr("dropout")));
 }
 
+TEST_F(PeftFolder, ABaseThatHuggingFaceHasNotIsRefused) {
+  ModelConfig grouped = small_config();
+  grouped.num_key_value_heads = 1;
+  const RandomModel model(grouped);
+  save_checkpoint(path("grouped"), grouped, model.parameters, *model.backend, {.iteration = 3});
+  EXPECT_THAT(refusal(Json::object(), "grouped"), HasSubstr("--num-query-groups"));
+}
+
 TEST_F(PeftFolder, TensorsThatAreNotTheConfigsAreRefused) {
   EXPECT_THAT(refusal({{"r", 3}}), HasSubstr("does not hold adapters of the model in"));
   EXPECT_THAT(refusal({{"target_modules", "c_attn"}}), HasSubstr("mlp.c_fc.lora_"));

@@ -104,6 +104,10 @@ TEST(RotaryConfigs, OthersAreRefusedByName) {
   EXPECT_THAT(refusal({{"rope_type", "linear"}, {"factor", -1.0}}), HasSubstr("must be above 0"));
   EXPECT_THAT(refusal({{"rope_type", "yarn"}, {"factor", 2.0}, {"beta_slow", 32.0}}), HasSubstr("bounds of scaled"));
   EXPECT_THAT(refusal({{"rope_type", "yarn"}, {"factor", 2.0}, {"rope_theta", 1.0}}), HasSubstr("with YaRN"));
+  EXPECT_THAT(message_of<UserError>([&] {
+                rotary_of({{"model_type", "gpt_neox"}, {"rotary_pct", 0.0}});
+              }),
+              HasSubstr("rotary_pct 0"));
   for (const Json& config : {Json{{"partial_rotary_factor", 0.5}},
                              Json{{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}}}) {
     const std::string message = message_of<UserError>([&] { rotary_of(config); });

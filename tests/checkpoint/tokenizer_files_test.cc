@@ -24,5 +24,15 @@ TEST(TokenizerFiles, HaveTheTokensThatOnlyTheModelsConfigurationNames) {
   EXPECT_EQ(find_tokenizer_files(folder.path()).at(kEnds), "{}");
 }
 
+TEST(TokenizerFiles, AreNoTokenizerWithoutItsTokens) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"}) {
+    write_file_atomically(folder / name, "{}");
+    EXPECT_FALSE(holds_tokenizer(folder.path())) << name;
+  }
+  write_file_atomically(folder / "tokenizer.json", "{}");
+  EXPECT_TRUE(holds_tokenizer(folder.path()));
+}
+
 }  // namespace
 }  // namespace teratron::testing

@@ -61,6 +61,23 @@ TEST(Lambada, AWordLongerThanTheContextIsReportedByItsPassage) {
           ::testing::HasSubstr("passage 2: its last word has 8 tokens, and the model sees 7; take the passage out")));
 }
 
+TEST(Lambada, TextsBeginAsTheTokenizersModelsLearnedThem) {
+  const std::vector<std::string> passages = {"two words"};
+  const auto word_of = [&](const BpePipeline& pipeline) {
+    BpeModel model;
+    for (int byte = 0; byte < 256; ++byte) model.tokens.emplace_back(1, static_cast<char>(byte));
+    model.tokens.insert(model.tokens.end(), {"<|endoftext|>", "<s>"});
+    model.special = {256, 257};
+    model.pipeline = pipeline;
+    return cloze_examples(passages, Tokenizer(std::move(model)), 20).examples.at(0);
+  };
+  EXPECT_EQ(word_of({}).ids.size(), passages.front().size());
+  const Continuation prefixed = word_of({.prefix = BpePrefix::kAlways, .beginning = "<s>"});
+  EXPECT_EQ(prefixed.ids.front(), 257);
+  EXPECT_EQ(prefixed.ids.size(), passages.front().size() + 2) << "a space before the text, none before the word";
+  EXPECT_EQ(prefixed.scored, std::ssize(std::string(" words")));
+}
+
 // Each word as generation would find it: the likeliest token after every one.
 TEST(Lambada, AWordIsFoundIfEachOfItsTokensIsTheLikeliest) {
   const auto backend = make_cpu_backend();

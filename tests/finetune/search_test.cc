@@ -75,6 +75,24 @@ TEST_F(Search, FlagsNameOtherPoints) {
   EXPECT_THAT(read("race", {"--search", "--lr", "1e-4", "--global-batch-size", "4"}).points,
               ElementsAre(SearchPoint{4, 1e-4}));
   EXPECT_EQ(read("race", {"--search", "--lr", "1e-4", "--search-lrs", "1e-5"}).points.front().learning_rate, 1e-5);
+  const std::vector<SearchPoint> usual = read("race", {"--search"}).points;
+  EXPECT_EQ(read("race", {"--search", "--search-lrs", "", "--search-batch-sizes", ""}).points, usual)
+      << "none are given";
+}
+
+TEST_F(Search, PairsOfAPointsUpdateAreOneAnothersNegativesUnlessAMicroBatchIsGiven) {
+  write_file_atomically(examples("embed"), "{\"text\": \"a\", \"pair\": \"b\"}\n");  // no similarity to learn
+  const FinetuneConfig config = read("embed", {"--search", "--search-batch-sizes", "64"});
+  EXPECT_EQ(at_point(config, config.points.front()).run.batch.micro_batch_size, 64);
+  const FinetuneConfig given = read("embed", {"--search", "--search-batch-sizes", "64", "--micro-batch-size", "8"});
+  EXPECT_EQ(at_point(given, given.points.front()).run.batch.micro_batch_size, 8);
+}
+
+TEST_F(Search, ExamplesWhoseLabelsAreReadFirstAreAFile) {
+  EXPECT_THAT(message_of<UserError>([&] {
+                read("classify", {"--train-data", "-"});
+              }),
+              HasSubstr("--train-data - is a pipe, and is read twice"));
 }
 
 TEST_F(Search, ABatchThatTheExamplesDoNotFillIsOneOfAllOfThem) {

@@ -231,6 +231,41 @@ b' }}
 {{ }}
 {{ 'ab'.upper() }}{{ [1, 2].index(2) }}{{ ['a', 'b'].index('c') }}
 {{ (messages | map(attribute='role')).x is defined }}{{ {'a': 1}.items().x is defined }}
+{% set x = 42 %}{% macro m(a, b=x, x=23) %}{{ a }}|{{ b }}|{{ x }}{% endmacro %}{{ m(1) }};{{ m(1, x=7) }};{{ m(1, 2, 3) }}
+{% macro f(tools=tools, bos_token=bos_token) %}{{ tools is defined }}{{ bos_token }}{% endmacro %}{{ f() }}{{ f(1, 2) }}
+{% macro g(a=b.x, b=1) %}{{ a }}{% endmacro %}{{ g() }}
+{% set v = 5 %}{% macro w() %}{{ caller() }}{% endmacro %}{% call(v=v) w() %}[{{ v }}]{% endcall %}
+{{ messages[0]._id is defined }}{{ messages[0]._id | default('n') }}{{ {'_id': 4}._id }}{{ messages[0]['_id'] }}{{ 'x'._x }}{{ [1]._x is defined }}{{ none._x }}{{ (1)._x }}
+{{ 'x'.__class__ }}{{ 'x'.__class__ is defined }}{{ 'x'['__class__'] is defined }}{% for i in [1] %}{{ loop._length is defined }}{% endfor %}{% set n = namespace(a=1) %}{{ n._x }}
+{{ 'x'.__class__.x }}
+{{ [{}] | map(attribute='function.name', default='?') | join }}{{ [{}] | map(attribute='a', default=none) | join }}{{ [{}, [5]] | map(attribute=0, default='d') | list }}{{ [{}] | map(attribute='a.b', default={'b': 2}) | list }}{{ [1, 2] | map(attribute=none) | list }}{{ [0, 2] | selectattr(none) | list }}
+{{ [{}] | map(attribute='a.b', default=none) | join }}
+{{ [{}] | map(attribute='a.b', default=nothing) | join }}
+{{ messages | pprint if false else 'y' }}{{ (1 | nope) if false else 'y' }}{{ [1 | nope] if false else 2 | upper }}{{ f(1 | nope) if false else 'y' }}{{ 'y' if true else 1 | nope }}{{ [1 | nope if false, 2][1] }}
+{{ 'a' | nope if true else 'y' }}
+{{ 1 | nope ~ (2 if true) }}
+{{ 1 | nope, 2 if true }}
+{% if false %}{% for i in [1] %}{{ i | nope }}{% endfor %}{% endif %}
+{% if false %}{% for i in [] %}{% else %}{{ 1 | nope }}{% endfor %}{% endif %}
+{% if false %}{% for i in [1] if i | nope %}{% endfor %}{% endif %}
+{% if false %}{% for i in [1] | nope %}{% if i %}{{ i | nope }}{% endif %}{{ (i is nope) if i }}{% endfor %}{{ 1 | nope }}{% endif %}y
+{% if false %}{% for i in [1] %}{% if i %}{% endif %}{{ i | nope }}{% endfor %}{% endif %}
+{% if false %}{% macro m(a=1 | nope) %}{% endmacro %}{% endif %}
+{% if false %}{% macro m() %}{{ 1 | nope }}{% endmacro %}{% endif %}
+{% if false %}{% call m(1 | nope) %}{% endcall %}{% set x = 1 | nope %}{% with a = 1 | nope %}{% endwith %}{% endif %}y
+{% if false %}{% call m() %}{{ 1 | nope }}{% endcall %}{% endif %}
+{% if false %}{% set x %}{{ 1 | nope }}{% endset %}{% endif %}
+{% if false %}{% set x | nope %}{% endset %}{% endif %}
+{% if false %}{% filter nope %}{% endfilter %}{% endif %}
+{% if false %}{% filter upper %}{{ 1 is nope }}{% endfilter %}{% endif %}
+{% if false %}{% with a = 1 %}{{ 1 | nope }}{% endwith %}{% endif %}
+{% if false %}{% generation %}{{ 1 | nope }}{% endgeneration %}{% endif %}
+{% if false %}{% for i in [1] %}{{ i | pprint }}{% endfor %}{% endif %}y
+{{ 'nan' | int(7) }} {{ 'inf' | int }} {{ '-inf' | int(3) }} {{ '1e999' | int }} {{ 'nan' | float | int(7) }} {{ '9' * 20 ~ 'x' | int(7) }} {{ ('9' * 20 ~ 'x') | int(7) }}
+{{ '1e999' | float }} {{ '-1e999' | float }} {{ '1e-999' | float }} {{ '-1e-999' | float }} {{ '4e-320' | float }} {{ 'nan' | float }} {{ 'Infinity' | float(2) }} {{ 'nan(1)' | float }} {{ ('1' ~ '0' * 400) | float }} {{ ('0.' ~ '0' * 400 ~ 1) | float }}
+{{ 1e999 }} {{ -1e999 }} {{ 1e-999 }} {{ [1e999, -1e999] | tojson }} {{ [1e999] }}
+{{ 'inf' | float | int }}
+{{ '1_000' | int }} {{ '1_0.5_0' | float }} {{ 'a_b' | int(7) }} {{ '_1' | int }} {{ '1_' | float }} {{ '1__0' | int }} {{ '1_0.5' | int }} {{ '1_.5' | float }} {{ '1e1_0' | float }} {{ '-_1' | int }} {{ ' +1_0 ' | int }}
 '''
 
 TEMPLATES = [
@@ -276,7 +311,7 @@ REFUSED = [
     ["{% block x %}{% endblock %}", "the tag 'block'"], ["{% for x in [1] recursive %}{% endfor %}", "recursive"],
     ["{{ 'x' | e }}", "the filter 'e'"], ["{{ 'ab'.upper }}", "a function is written"], ["{{ 'a'.isupper() }}", "'isupper' of a str"],
     ["{{ dict(*[]) }}", "arguments in a list"], ["{% macro m() %}{{ varargs }}{% endmacro %}{{ m() }}", "'varargs'"],
-    ["{{ '{:>3}'.format(1) }}", "format()"], ["{{ 'x'.__class__ }}", "__class__"], ["{{ 9223372036854775807 + 1 }}", "2^63"],
+    ["{{ '{:>3}'.format(1) }}", "format()"], ["{{ 9223372036854775807 + 1 }}", "2^63"],
     ["{{ [1] | map('nothing') | list }}", "'nothing'"], ["{{ ('a' | safe).upper() }}", "'upper' of text from the filter safe"],
     ["{{ range(3) }}", "a range is written"], ["{{ (1).real }}", "'real' of a int"],
     ["{{ [1] * 2000000000 }}", "a list of more than"], ["{{ messages | sort(attribute='role,content') }}", "several attributes"],

@@ -74,7 +74,7 @@ def squad_questions(files):
         for article in json.loads(Path(file).read_text())["data"]:
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
-                    answers = [] if question.get("is_impossible") else [a["text"] for a in question["answers"]]
+                    answers = [a["text"] for a in question["answers"]]
                     yield question["id"], question["question"], paragraph["context"], answers
 
 

@@ -159,6 +159,11 @@ TEST(PipelineFaults, MicroBatchesOfTheirOwnSlicesMakeUpTheBatch) {
     return faults_of(more);
   };
   EXPECT_THAT(faults("4x512,512+2x1024"), IsEmpty());
+  std::string large = "512x512,512";  // the micro-batches that it says, whatever --micro-batch-size
+  for (int i = 1; i < 16; ++i) large += "+512x512,512";
+  EXPECT_THAT(faults_of({"--pp", "64", "--num-layers", "64", "--global-batch-size", "8192", "--micro-batch-size", "1",
+                         "--token-slices", large}),
+              IsEmpty());
   EXPECT_THAT(faults("4x512,512+2x1023"), ElementsAre(HasSubstr("1 fewer than --seq-length 1024")));
   EXPECT_THAT(faults("4x512,512+1x1024"),
               ElementsAre(AllOf(HasSubstr("is of 5 sequences, but an update has 6 on each copy of the model"),

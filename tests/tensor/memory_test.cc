@@ -48,6 +48,20 @@ TEST(Buffer, GivesItsMemoryBackOnceHoweverItIsMoved) {
   EXPECT_EQ(allocator.live(), 0U);
 }
 
+TEST(TensorMemory, IsSeenByTheLastOwnerAlone) {
+  CountingAllocator allocator;
+  Tensor a(allocator, DType::kF32, {3}), b(allocator, DType::kF32, {5});
+  const void* const memory = a.ref().data;
+  Tensor c = std::move(a);
+  EXPECT_EQ(c.ref().data, memory);
+  EXPECT_EQ(a.ref().data, nullptr);  // NOLINT: what is left of it is the question
+  EXPECT_EQ(a.ref().elements(), TensorRef().elements());
+  b = std::move(c);
+  EXPECT_EQ(b.ref().data, memory);
+  EXPECT_EQ(b.ref().elements(), 3);
+  EXPECT_NE(c.ref().data, memory);  // NOLINT
+}
+
 TEST(Buffer, RefusesAViewThatDoesNotFit) {
   CountingAllocator allocator;
   const Buffer buffer(allocator, 100);

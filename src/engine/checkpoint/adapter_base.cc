@@ -6,6 +6,7 @@
 #include "base/files/checksum.h"
 #include "base/utf8.h"
 #include "checkpoint/initial_weights.h"
+#include "checkpoint/native/manifest.h"
 #include "checkpoint/tensor_source.h"
 
 namespace teratron {
@@ -49,8 +50,7 @@ AdapterBase adapter_base_of(const fs::path& path) {
 void require_base(const fs::path& folder, const AdapterBase& base) {
   const std::string where =
       fmt::format("'{}' holds adapters of the model in '{}'", folder.string(), base.folder.string());
-  std::error_code error;
-  if (!fs::exists(base.folder, error)) {
+  if (!is_there(base.folder)) {
     throw_user_error("{}, which is not there; put that model there again, or a link to it", where);
   }
   if (checksum_of_weights(base.folder) != base.checksum) {

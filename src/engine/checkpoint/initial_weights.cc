@@ -104,7 +104,7 @@ WeightSource source_of(const CheckpointInfo& checkpoint) {
                       .model = checkpoint.model,
                       .state = checkpoint.state,
                       .has_optimizer = checkpoint.has_optimizer,
-                      .has_tokenizer = !find_tokenizer_files(checkpoint.folder).empty()};
+                      .has_tokenizer = holds_tokenizer(checkpoint.folder)};
   for (const CheckpointFileInfo& file : checkpoint.files) source.checked_bytes += file.bytes;
   return source;
 }
@@ -115,7 +115,7 @@ WeightSource find_weights(const fs::path& path) {
   return {.folder = path,
           .is_hugging_face = true,
           .model = there.model(),
-          .has_tokenizer = !find_tokenizer_files(path).empty(),
+          .has_tokenizer = holds_tokenizer(path),
           .drawn = there.drawn(),
           .unusable_head = there.unusable_head()};
 }

@@ -18,7 +18,7 @@ struct WeightSource {
   TrainingState state;              // of the training that wrote a checkpoint; empty for Hugging Face's folders
   std::uint64_t checked_bytes = 0;  // that have checksums
   bool has_optimizer = false;       // beside the weights, so that a run can go on
-  bool has_tokenizer = false;       // its files lie in `folder`
+  bool has_tokenizer = false;       // holds_tokenizer() of `folder`
   std::vector<std::string> drawn;   // tensors that a Hugging Face model lacks, of heads; they get initial weights
   std::string unusable_head;        // why a Hugging Face model's head is none of ours, so that `model` lacks it
 };

@@ -108,6 +108,12 @@ FileContents find_tokenizer_files(const fs::path& folder) {
   return files;
 }
 
+bool holds_tokenizer(const fs::path& folder) {
+  std::error_code error;
+  return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json", "vocab.txt"},
+                             [&](const char* name) { return fs::exists(folder / name, error); });
+}
+
 std::string place_in_hugging_face(const std::string& name) {
   return is_template(name) && name.size() > kMoreBegin.size() + kMoreEnd.size()
              ? std::string(kMoreTemplates) + name.substr(kMoreBegin.size())

@@ -19,6 +19,10 @@ using FileContents = std::map<std::string, std::string>;  // name -> bytes
 // checkpoint has no folders: its chat_template.NAME.jinja is additional_chat_templates/NAME.jinja of Hugging Face.
 FileContents find_tokenizer_files(const std::filesystem::path& folder);
 
+// Whether a file in the folder of a checkpoint or Hugging Face model names the tokens. SentencePiece's tokenizer.model
+// is not read: a folder that has it and no tokenizer.json has no tokenizer here.
+bool holds_tokenizer(const std::filesystem::path& folder);
+
 inline constexpr std::string_view kMoreTemplates = "additional_chat_templates/";
 // Path in a folder of Hugging Face of a file that is called so in a checkpoint.
 std::string place_in_hugging_face(const std::string& name);

@@ -19,12 +19,13 @@ class Executor {
 
   void allocate();                      // takes the planned memory
   void initialize(std::uint64_t seed);  // draws weights by Parameter::init, clears the optimizer's slots
-  // Initializes some parameters with those weights, and no slots.
+  // Draws the weights of some parameters, the same that the call above draws; slots stay as they are.
   void initialize(std::uint64_t seed, std::span<Parameter* const> some);
   void clear_slots();  // clears the slots alone, for weights from elsewhere; training only
 
-  // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are no more
-  // than the schedule's, and over the data-parallel ranks. Returns this model copy's losses, on all its ranks.
+  // A step: gradients of loss_scale * sum(weights * loss), added up over its micro-batches, of which there are one at
+  // least and the schedule's at most, and over the data-parallel ranks. Returns this model copy's losses, on all its
+  // ranks.
   LossSums forward_backward(std::span<const MicroBatch> micro_batches);
   LossSums forward_backward(const MicroBatch& only) { return forward_backward({&only, 1}); }
   // Leaves out every sum of gradients between ranks: of copies, of tensor-parallel ranks, of a tied table's two ends.

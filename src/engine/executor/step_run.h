@@ -87,7 +87,7 @@ class StepRun {
   // The action's micro-batch; where it has pairs of answers, with their weights (executor/preferences.h), for which the
   // last layer's output of all its slices must be there.
   MicroBatch weighed(const Action& action);
-  // Takes outputs; empty where there are no tallies.
+  // Returns the function that tallies outputs; empty where there are no tallies.
   StagePasses::After tally_output();
   // Takes the gradient of a layer's output.
   void tally_gradient(std::int64_t layer, TensorRef dx);

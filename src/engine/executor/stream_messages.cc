@@ -3,10 +3,9 @@
 namespace teratron {
 
 TensorRef StreamMessages::part_of(TensorRef stream) const {
-  const std::int64_t ranks = is_shared_out_ ? 1 : mesh_.tensor->size(),
-                     rank = is_shared_out_ ? 0 : mesh_.tensor->rank();
-  const std::int64_t elements = stream.elements(), each = elements / ranks;
-  check_equal(each * ranks, elements, "elements of a stream that tensor-parallel ranks divide");
+  const std::int64_t elements = stream.elements(), ranks = mesh_.tensor->size();
+  if (is_shared_out_ || elements % ranks != 0) return stream.reshape({elements});
+  const std::int64_t rank = mesh_.tensor->rank(), each = elements / ranks;
   return stream.reshape({elements}).slice(0, rank * each, (rank + 1) * each);
 }
 

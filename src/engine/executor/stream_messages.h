@@ -1,7 +1,8 @@
 // Messages between pipeline stages: the residual stream of a slice, or its gradient. Without sequence parallelism every
 // tensor-parallel rank of a stage holds the same whole stream. Each rank then sends 1/t of it, and the ranks that
 // receive gather the parts among themselves, so a stream crosses the network between two hosts once (Narayanan et al.,
-// arXiv 2104.04473, section 4.1: scatter/gather). With sequence parallelism a rank's stream is 1/t already.
+// arXiv 2104.04473, section 4.1: scatter/gather). With sequence parallelism a rank's stream is 1/t already. Streams
+// that t does not divide, as of slices of an odd length, are sent whole by every rank.
 #pragma once
 
 #include "comm/mesh.h"

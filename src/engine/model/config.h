@@ -72,8 +72,8 @@ struct ModelConfig {
   std::int64_t make_vocab_size_divisible_by = 128;
   double layernorm_epsilon = 1e-5;
   double hidden_dropout = 0.1;     // after the embedding and before each residual add
-  double embedding_dropout = 1;    // of models that continue text: after the embedding; 1, which is no rate:
-                                   // hidden_dropout is
+  double embedding_dropout = 1;    // after the embedding of models that continue text; 1, which is no rate,
+                                   // stands for hidden_dropout
   double attention_dropout = 0.1;  // on attention probabilities
   double init_method_std = 0.02;
   bool no_scaled_init = false;  // the opposite of TransformerLayerConfig::scaled_init

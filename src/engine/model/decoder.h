@@ -22,7 +22,8 @@ class Decoder : public Model {
   const ModelConfig config;
   Embedding embedding;
   Norm final_norm;
-  std::optional<Parameter> output_weight;  // [padded vocabulary, hidden], split as embedding.tokens, which it else is
+  // [padded vocabulary, hidden], split as embedding.tokens; none: that table is used.
+  std::optional<Parameter> output_weight;
   LanguageModelHead output;
 
   void visit(const ParameterVisitor& visitor) override;

@@ -57,7 +57,7 @@ void set_later_bert(ModelConfig& config) {
   config.norm_placement = NormPlacement::kPost;
 }
 
-// Later families train without dropout, unless it was asked for.
+// Later families train without dropout: the default rates become 0, and any other rate stays.
 void leave_out_dropout(ModelConfig& config) {
   const ModelConfig defaults;
   if (config.hidden_dropout == defaults.hidden_dropout) config.hidden_dropout = 0;

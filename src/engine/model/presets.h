@@ -14,7 +14,7 @@ struct ModelPreset {
   std::int64_t num_layers, hidden_size, num_attention_heads;
   std::string_view source;
   ModelKind kind = ModelKind::kGpt2;
-  // As ModelConfig has them; 0: its default.
+  // As ModelConfig has them; 0: its default, but for epsilon, which stays as it is.
   std::int64_t num_key_value_heads = 0, head_dim = 0, intermediate_size = 0;
   std::int64_t vocabulary = 0;  // of the published tokenizer; 0: Family::usual_vocabulary
   double rotary_base = 0, epsilon = 0;

@@ -140,6 +140,15 @@ TensorRef Buffer::view(DType dtype, const Shape& shape) const {
 Tensor::Tensor(Allocator& allocator, DType dtype, const Shape& shape)
     : buffer_(allocator, shape.elements() * size_of(dtype)), ref_(buffer_.view(dtype, shape)) {}
 
+Tensor::Tensor(Tensor&& other) noexcept
+    : buffer_(std::move(other.buffer_)), ref_(std::exchange(other.ref_, TensorRef())) {}
+
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  std::swap(buffer_, other.buffer_);
+  std::swap(ref_, other.ref_);
+  return *this;
+}
+
 Arena::Block Arena::add(std::string name, MemoryKind kind, DType dtype, const Shape& shape, int first, int last) {
   check(!planned_, "blocks are added before the arena is planned");
   check(first <= last, "a block lives at least one moment");

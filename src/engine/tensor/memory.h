@@ -87,6 +87,8 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(Allocator& allocator, DType dtype, const Shape& shape);
+  Tensor(Tensor&& other) noexcept;  // leaves a null view
+  Tensor& operator=(Tensor&& other) noexcept;
   const TensorRef& ref() const { return ref_; }
   operator const TensorRef&() const { return ref_; }  // NOLINT: a Tensor is used wherever a view is wanted
 

@@ -1,4 +1,4 @@
-// The shells' files of this folder.
+// The files in completion/, which CMake puts into the program.
 #pragma once
 
 #include <span>

@@ -56,10 +56,10 @@ void report_beside(const std::filesystem::path& out, const std::filesystem::path
                    std::string_view json_line) {
   if (is_standard_stream(json) || is_standard_stream(out)) {
     std::fwrite(text.data(), 1, text.size(), stderr);
-  } else {
-    print_result(text);
+    return write_json(json, json_line);
   }
-  write_json(json, json_line);
+  write_json(json, json_line);  // first: standard output may be closed or full
+  print_result(text);
 }
 
 void add_output_faults(Faults& faults, std::string_view name, const std::filesystem::path& out,

@@ -61,6 +61,14 @@ void take_usual_columns(TaskKind task, TaskReading& reading, FieldList& fields) 
   }
 }
 
+// UserError: a pipe, which gives its text once.
+void require_files(std::span<const std::filesystem::path> files) {
+  const auto pipe = std::ranges::find_if(files, is_stream);
+  if (pipe == files.end()) return;
+  throw_user_error("--train-data {} is a pipe, and is read twice: for its labels, then for its examples; write a file",
+                   pipe->string());
+}
+
 // Fills in values that follow from the weights, the paper and the task.
 void fill_in(FinetuneConfig& config, FieldList& fields) {
   TrainConfig& run = config.run;
@@ -68,6 +76,7 @@ void fill_in(FinetuneConfig& config, FieldList& fields) {
   config.given_reading = given_reading(config.reading, fields);
   take_usual_columns(config.task, reading, fields);
   if (entry_of(config.task).labels_in_files != nullptr && !config.train_data.empty()) {
+    require_files(config.train_data);
     reading.labels = labels_in_files(config.task, config.train_data, reading);
     require_different(reading.labels.names);
   }
@@ -85,9 +94,8 @@ void fill_in(FinetuneConfig& config, FieldList& fields) {
   const TaskHyperParameters paper = paper_hyper_parameters(config.task, parameters);
   if (config.epochs == 0) config.epochs = paper.epochs;
   if (run.batch.global_batch_size == 0) run.batch.global_batch_size = paper.batch;
-  if (ranks_negatives(run.model.config) && !fields.field_of(run.batch.micro_batch_size).given) {
-    run.batch.micro_batch_size = run.batch.global_batch_size;  // so that all pairs of an update are negatives
-  }
+  config.micro_batch_is_batch = ranks_negatives(run.model.config) && !fields.field_of(run.batch.micro_batch_size).given;
+  if (config.micro_batch_is_batch) run.batch.micro_batch_size = run.batch.global_batch_size;
   if (run.optimizer.learning_rate.peak == 0) run.optimizer.learning_rate.peak = paper.learning_rate;
   AdamWSettings& adamw = run.optimizer.adamw;
   config.weight_decay_given = fields.field_of(adamw.weight_decay).given;

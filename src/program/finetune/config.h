@@ -53,6 +53,8 @@ struct FinetuneConfig {
   std::vector<double> search_rates;
   std::vector<SearchPoint> points;  // of --search; filled in by read_finetune_config()
   bool weight_decay_given = false;  // false: a resumed run keeps its own
+  // The user gave no --micro-batch-size, and all pairs of an update are to be one another's negatives.
+  bool micro_batch_is_batch = false;
   bool ensemble = false;
   TrainConfig run;  // settings of the runs of all seeds; train_config() fills in the rest
 
@@ -69,9 +71,9 @@ FinetuneConfig read_finetune_config(std::span<const std::string> arguments);
 // Warm-up updates of the learning rate, of so many updates in all.
 std::int64_t warmup_updates(const FinetuneConfig& config, std::int64_t updates);
 
-// Run of seed number `index` on these examples. An epoch is the largest number of whole batches, with a score after
-// each. Its samples are sequences. It saves to --save, with several seeds or --search to seed-N in it, and resumes from
-// a checkpoint there.
+// Run of seed number `index` on these examples. An epoch is the largest number of whole batches; the model is scored
+// after each epoch. Its samples are sequences. It saves to --save (with several seeds or --search, to seed-N in it),
+// and resumes from a checkpoint there.
 TrainConfig train_config(const FinetuneConfig& config, const TaskExamples& examples, std::int64_t index);
 
 }  // namespace teratron

@@ -14,7 +14,7 @@ TrainingTask make_finetune_task(const TrainConfig& run, TaskKind kind, const Tas
 // Identity of the data, which a resumed run must have.
 DataIdentity data_of(const TaskSet& training, const TaskSet& validation);
 
-// Checks that finetune resumes the run in its --save. `run`: by train_config(), with a checkpoint to load. UserError:
+// Checks that the run in --save is the one to resume. `run`: by train_config(), with a checkpoint to load. UserError:
 // the run is of another task, other examples or other settings; lists all differences by finetune's flags, and
 // remedies.
 void require_same_run(const FinetuneConfig& config, const TrainConfig& run, const DataIdentity& data);

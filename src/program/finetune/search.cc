@@ -57,13 +57,13 @@ void fill_in_search(FinetuneConfig& config, FieldList& fields) {
   const double& peak = config.run.optimizer.learning_rate.peak;
   const auto given = [&](const auto& value) { return fields.field_of(value).given; };
   if (!given(config.seeds)) config.seeds = kSeeds;
-  const bool has_batches = given(config.search_batch_sizes) || given(batch_size);
-  const bool has_rates = given(config.search_rates) || given(peak);
-  if (!given(config.search_batch_sizes)) {
+  const bool has_batches = !config.search_batch_sizes.empty() || given(batch_size);
+  const bool has_rates = !config.search_rates.empty() || given(peak);
+  if (config.search_batch_sizes.empty()) {
     config.search_batch_sizes.assign(kBatchSizes.begin(), kBatchSizes.end());
     if (given(batch_size)) config.search_batch_sizes = {batch_size};
   }
-  if (!given(config.search_rates)) {
+  if (config.search_rates.empty()) {
     const std::array<double, 3>& usual = entry_of(config.task).paper.search_rates;
     config.search_rates.assign(usual.begin(), usual.end());
     if (given(peak)) config.search_rates = {peak};
@@ -86,6 +86,7 @@ std::vector<SearchPoint> search_points(const FinetuneConfig& config, std::int64_
 FinetuneConfig at_point(const FinetuneConfig& config, const SearchPoint& point) {
   FinetuneConfig runs = config;
   runs.run.batch.global_batch_size = point.batch;
+  if (config.micro_batch_is_batch) runs.run.batch.micro_batch_size = point.batch;
   runs.run.optimizer.learning_rate.peak = point.learning_rate;
   name_outputs(runs.run.output, fmt::format("batch-{}-lr-{}", point.batch, point.learning_rate));
   return runs;

@@ -14,7 +14,7 @@ void add_search_fields(FieldList& list, FinetuneConfig& config);
 Faults search_faults(const FinetuneConfig& config);
 
 // Fills in points and number of seeds that are not given. Without --search-batch-sizes, --search-lrs,
-// --global-batch-size and --lr the points are those of RoBERTa (MNLI and QQP: section 5.1) or BERT (SQuAD and RACE:
+// --global-batch-size and --lr the points are those of RoBERTa (MNLI and QQP: section 5.1) or BERT (the others:
 // arXiv 1810.04805, appendix A.3), and that of Table 6.
 void fill_in_search(FinetuneConfig& config, FieldList& fields);
 

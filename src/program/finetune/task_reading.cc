@@ -41,8 +41,8 @@ Faults TaskReadingSettings::faults() const {
 
 void add_label_fields(FieldList& list, TaskReading& reading) {
   list.add("label-column", &reading.label_column, "NAME",
-           "classify: that of the label; embed: of a similarity; empty cells have none; tag: of the labels, as "
-           "--text-column, the last unless given, and ner_tags");
+           "classify: that of the label; embed: of a similarity; empty cells have none; tag: of the labels, in CoNLL "
+           "files the column's number from 1, the last unless given, elsewhere the key, ner_tags unless given");
   list.add(
       "label-names", &reading.label_names, "NAME",
       "tag: names of labels that are numbers in JSON lines, in their order from 0 on; models have them in this order");

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
+#include "base/error.h"
 #include "eval/finite_outputs.h"
 
 namespace teratron {
@@ -34,7 +36,34 @@ struct ContinuationBatch {
   MicroBatch micro_batch() const { return {.ids = ids, .targets = targets, .batch = batch, .tokens = tokens}; }
 };
 
+std::vector<std::int32_t> ids_of(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<std::int32_t> ids;
+  if (const auto beginning = tokenizer.beginning_of_text()) ids.push_back(*beginning);
+  tokenizer.encode_to(text, ids);
+  return ids;
+}
+
+// The token that an empty context is.
+std::int32_t empty_context(const Tokenizer& tokenizer) {
+  const std::optional<std::int32_t> begins = tokenizer.beginning_of_text();
+  const std::optional<std::int32_t> token = begins ? begins : tokenizer.end_of_text();
+  if (!token) throw_user_error("a question has no context, and the tokenizer has no token that begins or ends texts");
+  return *token;
+}
+
 }  // namespace
+
+Continuation continuation_of(const Tokenizer& tokenizer, const std::string& context, const std::string& more) {
+  Continuation one{.ids = context.empty() ? std::vector{empty_context(tokenizer)} : ids_of(tokenizer, context)};
+  const std::size_t before = one.ids.size();
+  if (context.empty()) {
+    tokenizer.encode_to(more, one.ids);
+  } else if (const std::vector<std::int32_t> both = ids_of(tokenizer, context + more); both.size() > before) {
+    one.ids.insert(one.ids.end(), both.begin() + static_cast<std::ptrdiff_t>(before), both.end());
+  }
+  one.scored = static_cast<std::int64_t>(one.ids.size() - before);
+  return one;
+}
 
 ContinuationScores score_continuations(LanguageModel& model, std::span<const Continuation> continuations,
                                        std::string_view item, const std::function<void(double share)>& done) {

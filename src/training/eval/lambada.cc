@@ -24,11 +24,8 @@ Continuation example_of(std::string_view passage, const Tokenizer& tokenizer) {
   const std::string_view text = stripped(passage);
   const std::size_t space = text.find_last_of(kWhiteSpace);
   if (space == text.npos) return {};
-  Continuation example{.ids = tokenizer.encode(stripped(text.substr(0, space)))};
-  const std::size_t before = example.ids.size();
-  tokenizer.encode_to(" " + std::string(text.substr(space + 1)), example.ids);
-  example.scored = static_cast<std::int64_t>(example.ids.size() - before);
-  return example;
+  return continuation_of(tokenizer, std::string(stripped(text.substr(0, space))),
+                         " " + std::string(text.substr(space + 1)));
 }
 
 }  // namespace

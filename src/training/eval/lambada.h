@@ -22,9 +22,9 @@ struct ClozeExamples {
   std::int64_t cut = 0;        // passages longer than the model's context: without their beginning
 };
 
-// Makes examples. The word follows the last ASCII white space of the passage; white space around the text before it is
-// dropped. UserError: no passage with two words; a word longer than `most_tokens`, with the number of its passage,
-// from 1.
+// Makes examples (continuation_of). The word follows the last ASCII white space of the passage; white space around the
+// text before it is dropped. UserError: no passage with two words; a word longer than `most_tokens`, with the number of
+// its passage, from 1.
 ClozeExamples cloze_examples(std::span<const std::string> passages, const Tokenizer& tokenizer,
                              std::int64_t most_tokens);
 

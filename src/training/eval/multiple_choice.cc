@@ -24,30 +24,9 @@ class ChoiceEncoder {
   TokenizedChoices take() && { return std::move(result_); }
 
  private:
-  std::vector<std::int32_t> encode(const std::string& text) const {
-    std::vector<std::int32_t> ids;
-    if (const auto beginning = tokenizer_.beginning_of_text()) ids.push_back(*beginning);
-    tokenizer_.encode_to(text, ids);
-    return ids;
-  }
-
-  // The token that an empty context is.
-  std::vector<std::int32_t> empty_context() const {
-    const std::optional<std::int32_t> begins = tokenizer_.beginning_of_text();
-    const std::optional<std::int32_t> token = begins ? begins : tokenizer_.end_of_text();
-    if (!token) throw_user_error("a question has no context, and the tokenizer has no token that begins or ends texts");
-    return {*token};
-  }
-
   void add(const std::string& context, const std::string& choice, std::int64_t line) {
-    Continuation one{.ids = context.empty() ? empty_context() : encode(context), .number = line};
-    const std::size_t before = one.ids.size();
-    if (context.empty()) {
-      tokenizer_.encode_to(choice, one.ids);
-    } else if (const std::vector<std::int32_t> whole = encode(context + choice); whole.size() > before) {
-      one.ids.insert(one.ids.end(), whole.begin() + static_cast<std::ptrdiff_t>(before), whole.end());
-    }
-    one.scored = static_cast<std::int64_t>(one.ids.size() - before);
+    Continuation one = continuation_of(tokenizer_, context, choice);
+    one.number = line;
     if (one.scored == 0) throw_user_error("question {}: a choice adds no token to its context", line);
     if (one.scored > most_tokens_) {
       throw_user_error("question {}: a choice has {} tokens, and the model sees {}", line, one.scored, most_tokens_);

@@ -2,12 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <optional>
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "checkpoint/tokenizer_files.h"
 #include "pipeline/token_slices.h"
 #include "runtime/memory_table.h"
 #include "telemetry/checkpoint_progress.h"
@@ -16,10 +15,11 @@ namespace teratron {
 namespace {
 
 // Advice for lack of memory: settings of the same model that need less.
-std::string loading_advice(const ExecutorOptions& options, const BackendSettings& settings, const MemoryRoom& room) {
+std::string loading_advice(const ExecutorOptions& options, const BackendSettings& settings, std::string_view batch_flag,
+                           const MemoryRoom& room) {
   std::vector<std::string> remedies;
-  if (options.batch > 1) remedies.emplace_back("a smaller --micro-batch-size");
-  if (options.caches > 1) remedies.emplace_back("a smaller --batch-size");
+  const bool is_one = options.batch <= 1 && options.caches <= 1;
+  if (!is_one && !batch_flag.empty()) remedies.push_back(fmt::format("a smaller {}", batch_flag));
   if (!settings.weight_tiles && room.is_host) remedies.emplace_back("--weights q8_0");
   if (!settings.bf16 && !settings.fp16) remedies.emplace_back("--bf16");
   if (!room.is_host) remedies.emplace_back("more devices with --tp or --pp");
@@ -41,7 +41,7 @@ void check_layout(const std::filesystem::path& folder, const ModelConfig& model,
 // finite.
 template <class Model>
 Loaded<Model> load(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
-                   const Rank& rank) {
+                   const Rank& rank, std::string_view batch_flag) {
   const ModelConfig& config = source.model;
   ExecutorOptions filled = options;
   if (filled.tokens == 0) filled.tokens = config.max_position_embeddings;
@@ -52,7 +52,7 @@ Loaded<Model> load(const WeightSource& source, const ExecutorOptions& options, c
   loaded.model = std::make_unique<Model>(*loaded.backend, config, filled, rank.mesh);
   const std::vector<RankMemory> memory = memory_of_ranks(loaded.model->plan(), *loaded.backend, rank.world);
   require_memory(memory, *loaded.backend, rank.world, rank.ranks_in_this_process(),
-                 [&](const MemoryRoom& room) { return loading_advice(filled, settings, room); });
+                 [&](const MemoryRoom& room) { return loading_advice(filled, settings, batch_flag, room); });
   rank.world.barrier();  // ranks allocate only after the check of all
   loaded.model->allocate();
   std::optional<LongTask> progress;
@@ -92,24 +92,19 @@ void add_loaded_backend_fields(FieldList& list, BackendSettings& settings) {
 }
 
 LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
-                       const Rank& rank) {
-  return load<LanguageModel>(source, options, settings, rank);
+                       const Rank& rank, std::string_view batch_flag) {
+  return load<LanguageModel>(source, options, settings, rank, batch_flag);
 }
 
 LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
-                           const Rank& rank) {
-  return load<Encoder>(source, options, settings, rank);
+                           const Rank& rank, std::string_view batch_flag) {
+  return load<Encoder>(source, options, settings, rank, batch_flag);
 }
 
 std::optional<WeightPacking> keep_packed(const BackendSettings& settings, std::int64_t most_rows) {
   if (settings.kind != BackendKind::kCpu) return std::nullopt;
   return WeightPacking{
       .processor = {.compute_dtype = settings.compute_dtype()}, .most_rows = most_rows, .as_memory_allows = true};
-}
-
-bool holds_tokenizer(const std::filesystem::path& folder) {
-  return std::ranges::any_of(std::array{"tokenizer.json", "vocab.json", "encoder.json", "vocab.txt"},
-                             [&](const char* name) { return std::filesystem::exists(folder / name); });
 }
 
 Tokenizer load_tokenizer_for(const std::filesystem::path& folder, const ModelConfig& model,

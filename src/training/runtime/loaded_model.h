@@ -23,9 +23,6 @@ WeightSource find_model(const std::filesystem::path& path, const LayoutSettings&
 WeightSource find_encoder(const std::filesystem::path& path, const LayoutSettings& layout, WeightUse use,
                           std::string_view task = "", const ModelConfig& needed = {});
 
-// Whether the folder of a checkpoint or Hugging Face model holds a tokenizer's files.
-bool holds_tokenizer(const std::filesystem::path& folder);
-
 // Loads the tokenizer in `given`, or, where that is empty, the one beside the weights in `folder`. UserError: there is
 // none, or it has more tokens than the model.
 Tokenizer load_tokenizer_for(const std::filesystem::path& folder, const ModelConfig& model,
@@ -47,12 +44,13 @@ using LoadedEncoder = Loaded<Encoder>;
 
 // Loads a model; every rank of the layout calls it and reads its part. Stages have equal numbers of layers; the first
 // ones take the rest. `options.tokens` is at most the model's positions, and 0 means all of them. Weights are rounded
-// to the precision of `settings`. UserError: a damaged checkpoint, weights that are not finite. EnvironmentError: not
-// enough memory for the plans of all ranks.
+// to the precision of `settings`. `batch_flag`: the flag of options.batch or options.caches ("--batch-size"); empty:
+// there is none. UserError: a damaged checkpoint, weights that are not finite. EnvironmentError: not enough memory for
+// the plans of all ranks; advises the flags that lower it.
 LoadedModel load_model(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
-                       const Rank& rank);
+                       const Rank& rank, std::string_view batch_flag = "");
 LoadedEncoder load_encoder(const WeightSource& source, const ExecutorOptions& options, const BackendSettings& settings,
-                           const Rank& rank);
+                           const Rank& rank, std::string_view batch_flag = "");
 
 // ExecutorOptions::packed_weights of a loaded model whose calls have at most so many rows (batch * tokens): copies of
 // all its layers' weights, where memory allows. Nothing: not on a CPU.

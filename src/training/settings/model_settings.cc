@@ -19,6 +19,14 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
+// Values that some families and presets change and others leave are the defaults again: those of an earlier preset go.
+void forget_preset(ModelConfig& config) {
+  const ModelConfig defaults;
+  config.hidden_dropout = defaults.hidden_dropout;
+  config.attention_dropout = defaults.attention_dropout;
+  config.layernorm_epsilon = defaults.layernorm_epsilon;
+}
+
 // Lists the families that are pre-trained. The others are read, since fine-tuned runs record them.
 void add_kind_field(FieldList& list, ModelSettings& s) {
   std::vector<std::pair<std::string, ModelKind>> kinds;
@@ -30,7 +38,13 @@ void add_kind_field(FieldList& list, ModelSettings& s) {
   Field& field = list.add_choice("model-type", s.config.kind, kinds, "kind of model; a preset sets it too");
   field.value_name = fmt::format("{}", fmt::join(listed, "|"));
   field.known_values = std::move(listed);
-  field.when_set = [&s] { s.config.set_kind(s.config.kind); };
+  // The kind that the model has already leaves it as it is: a preset has positions of its own.
+  std::get<Choice>(field.target).set = [&s, kinds](std::size_t i) {
+    if (kinds[i].second == s.config.kind) return;
+    forget_preset(s.config);
+    s.config.set_kind(kinds[i].second);
+  };
+  field.is_preset = true;
   field.summarised();
 }
 
@@ -46,6 +60,13 @@ bool ModelSettings::has_preset_shape() const {
   find_model_preset(preset).apply_to(other);
   return other.kind == config.kind && other.num_layers == config.num_layers &&
          other.layer_config() == config.layer_config();
+}
+
+bool ModelSettings::needs_preset() const {
+  if (has_preset_shape()) return true;
+  const ModelPreset& named = find_model_preset(preset);
+  return named.kind == config.kind && named.llama3_factor > 0 && named.llama3_factor == config.rotary.factor &&
+         config.rotary.scaling == RotaryConfig::Scaling::kLlama3;
 }
 
 ModelConfig ModelSettings::model_for(std::int64_t data_vocab_size) const {
@@ -101,8 +122,13 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
                            fmt::format("preset of layers, hidden size and heads: {}", fmt::join(preset_names(), ", ")))
                       .of(FieldScope::kPreset)
                       .summarised();
-  preset.when_set = [&s] { find_model_preset(s.preset).apply_to(s.config); };
+  preset.when_set = [&s] {
+    const ModelPreset& named = find_model_preset(s.preset);
+    forget_preset(s.config);
+    named.apply_to(s.config);
+  };
   preset.known_values = preset_names();
+  preset.is_preset = true;
   add_kind_field(list, s);
   list.add("num-layers", &s.config.num_layers, "N", "transformer layers").summarised();
   list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream").summarised();

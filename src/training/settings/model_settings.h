@@ -17,7 +17,7 @@ inline constexpr double kInitByWidth = std::numeric_limits<double>::infinity(); 
 struct ModelSettings {
   ModelSettings();
 
-  std::string preset = "124M";  // sets kind, layers, hidden size and heads of `config`; explicit values override it
+  std::string preset = "124M";  // sets what ModelPreset::apply_to() does; explicit values override it
   ModelConfig config;           // vocab_size 0: the tokenizer's; max_position_embeddings 0: seq_length;
                                 // init_method_std kInitByWidth: init_std_by_width()
   std::int64_t seq_length = 1024;
@@ -26,6 +26,9 @@ struct ModelSettings {
 
   // Whether the model still has the values of the preset.
   bool has_preset_shape() const;
+  // Whether a record of the settings must name the preset: the model has its shape, or its scaled rotary positions,
+  // for which there are no flags.
+  bool needs_preset() const;
   // Model with vocabulary, positions and initial weights filled in. `data_vocab_size` is used where the user gave no
   // vocabulary.
   ModelConfig model_for(std::int64_t data_vocab_size) const;

@@ -63,7 +63,7 @@ class PipelineFaults {
     check_flushes(slices);
     check_kind(!slices ? 1 : slices->automatic ? 2 : slices->count);  // automatic: several
     if (s_.model.config.num_layers >= 1 && s_.model.config.num_layers <= kMostLayers) check_layers();
-    check_size(slices && !slices->automatic ? slices->count : 1);
+    check_size(slices);
     check_recompute(slices);
     return std::move(faults_);
   }
@@ -283,12 +283,15 @@ class PipelineFaults {
                 s_.pipeline.token_slices, kSeqLength, s_.model.seq_length, parts, most);
   }
 
-  // Refuses a schedule that is too long to hold, be it of whole sequences (`slices` 1).
-  void check_size(std::int64_t slices) {
+  // Refuses a schedule that is too long to hold, be it of whole sequences.
+  void check_size(const std::optional<pipeline::TokenSlices>& given) {
     if (s_.batch.micro_batch_size < 1 || s_.batch.global_batch_size < 0 || s_.layout.data_parallel < 1) return;
+    const std::int64_t slices = given && !given->automatic ? given->count : 1;
     const double samples =
         static_cast<double>(s_.batch.global_batch_size) / static_cast<double>(s_.layout.data_parallel);
-    const double micro_batches = std::max(1.0, samples / static_cast<double>(s_.batch.micro_batch_size));
+    const double micro_batches = given && !given->cuts.empty()
+                                     ? static_cast<double>(given->cuts.size())
+                                     : std::max(1.0, samples / static_cast<double>(s_.batch.micro_batch_size));
     const double actions = 3 * micro_batches * static_cast<double>(cells() * slices);
     if (actions <= static_cast<double>(pipeline::kMostActions)) return;
     const Fault batch = slices > 1 ? Fault::of("{} {}", kTokenSlices, s_.pipeline.token_slices)

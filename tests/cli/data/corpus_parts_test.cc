@@ -72,6 +72,10 @@ TEST_F(CorpusParts, LinesAreSplitAndSampledAsTheyAre) {
   succeed({"data", "split", path("in.jsonl"), "--parts", "a=0.5", "b=0.5", "--out", path("part.jsonl.zst")});
   std::vector<std::string> a = lines_of("part-a.jsonl.zst"), b = lines_of("part-b.jsonl.zst"), both;
   EXPECT_EQ(a.size(), 100);
+  succeed({"data", "split", path("in.jsonl"), "--parts", "a=0.5", "b=0.5", "--out", path("part.JSONL.ZST")});
+  succeed({"data", "split", path("in.jsonl"), "--parts", "a=0.5", "b=0.5", "--out", path("part.jsonl.ndjson")});
+  EXPECT_EQ(read_file(path("part-a.JSONL.ZST")), read_file(path("part-a.jsonl.zst")));
+  EXPECT_EQ(lines_of("part.jsonl-a.ndjson"), a);
   const auto place = [&](const std::string& line) { return std::ranges::find(all, line) - all.begin(); };
   EXPECT_TRUE(std::ranges::is_sorted(a, {}, place));
   EXPECT_TRUE(std::ranges::is_sorted(b, {}, place));
@@ -86,11 +90,28 @@ TEST_F(CorpusParts, LinesAreSplitAndSampledAsTheyAre) {
   tokenize("sampled");
   succeed(with({"data", "sample", path("in")}, with(sample, {path("tokens")})));
   EXPECT_EQ(read_file(path("tokens.bin")), read_file(path("sampled.bin")));
-  EXPECT_EQ(json_of({"data", "sample", path("in.jsonl"), "--share", "0.1", "--out", path("tenth.jsonl")})["documents"],
-            20);
+  const auto tenth = json_of({"data", "sample", path("in.jsonl"), "--share", "0.1", "--out", path("tenth.jsonl")});
+  EXPECT_EQ(tenth["documents"], 20);
+  EXPECT_FALSE(tenth.contains("tokens")) << "of lines they are not known";
   const auto some = json_of({"data", "sample", path("in"), "--tokens", "100", "--out", path("some")});
   EXPECT_GE(some["tokens"], 100);
   EXPECT_LT(some["tokens"], 100 + 18);
+}
+
+// Parts may lie beside their source under its name.
+TEST_F(CorpusParts, SplitsACorpusBesideItself) {
+  write_lines("in.jsonl", 0, 40);
+  tokenize("in");
+  for (const std::string ending : {"", ".jsonl"}) {
+    const std::string in = path("in" + ending);
+    const Words flags = {"--out", in, "--parts", "a=3,b=1", "--overwrite"};
+    const auto parts = json_of(with({"data", "split", in}, flags))["parts"];
+    EXPECT_EQ(parts[0]["documents"], 30);
+    EXPECT_EQ(parts[0].contains("tokens"), ending.empty());
+    EXPECT_EQ(parts[0].contains("sequences"), ending.empty());
+    EXPECT_THAT(testing::refused(with({"data", "split", in, path("in-b" + ending)}, flags)),
+                HasSubstr("choose another name"));
+  }
 }
 
 TEST_F(CorpusParts, ClearErrors) {
@@ -104,6 +125,9 @@ TEST_F(CorpusParts, ClearErrors) {
               HasSubstr("name a PREFIX"));
   EXPECT_THAT(refused({"data", "split", path("in.jsonl"), "--out", path("out"), "--parts", "a=1"}),
               HasSubstr(".jsonl.zst"));
+  // Before the lines are counted: there are none.
+  EXPECT_THAT(refused({"data", "sample", path("none.jsonl"), "--documents", "1", "--out", path("o.jsonl.GZ")}),
+              HasSubstr("gzip is read, not written"));
   EXPECT_THAT(
       refused({"data", "split", path("in.jsonl"), "--by", "tokens", "--out", path("o.jsonl"), "--parts", "a=1"}),
       HasSubstr("--by tokens needs a tokenised corpus"));

@@ -49,6 +49,8 @@ void expect_texts_of_generate(const Words& layout) {
       run_teratron({"serve", "--load", training.path("run"), "--port", std::to_string(where.at("port").get<int>())});
   EXPECT_EQ(second.exit_code, 3);
   EXPECT_THAT(second.errors, HasSubstr("cannot listen at 127.0.0.1:"));
+  EXPECT_THAT(refused({"serve", "--load", training.path("run"), "--port", "0", "--context", "33"}),
+              HasSubstr("--context 33 is more than the 32 positions"));
   ::kill(server.pid(), SIGTERM);
   const Outcome outcome = server.wait();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
@@ -82,10 +84,11 @@ TEST(ServeCommand, VectorsOfABertAreThoseOfEmbed) {
   std::vector<float> expected(texts.size() * kTinyHidden);
   ASSERT_EQ(file.size(), 128 + expected.size() * sizeof(float));
   std::memcpy(expected.data(), file.data() + 128, expected.size() * sizeof(float));
-  for (const char* ranks : {"1", "2"}) {
+  for (const char* context : {"0", "9"}) {
+    const bool is_given = context[0] != '0';
     std::filesystem::remove(place);
-    ChildProgram server({TERATRON_BINARY, "serve", "--load", sentence, "--port", "0", "--json", place, "--tp", ranks,
-                         "--queue", "0", "--batch-size", "2"});
+    ChildProgram server({TERATRON_BINARY, "serve", "--load", sentence, "--port", "0", "--json", place, "--tp",
+                         is_given ? "2" : "1", "--queue", "0", "--batch-size", "2", "--context", context});
     const Json where = wait_for_server(server, place);
     EXPECT_EQ(where.at("model"), "sentence");
     httplib::Client client("127.0.0.1", where.at("port").get<int>());
@@ -100,11 +103,16 @@ TEST(ServeCommand, VectorsOfABertAreThoseOfEmbed) {
     const auto longer =
         client.Post("/v1/embeddings", Json{{"input", "yes no yes no yes no yes"}}.dump(), "application/json");
     ASSERT_TRUE(longer);
-    EXPECT_EQ(longer->status, 400);
-    EXPECT_THAT(longer->body, HasSubstr("more than 8 tokens"));
+    EXPECT_EQ(longer->status, is_given ? 200 : 400) << "the flag replaces what the folder says";
+    EXPECT_EQ(longer->body.find("more than 8 tokens") == std::string::npos, is_given) << longer->body;
     ::kill(server.pid(), SIGTERM);
     EXPECT_EQ(server.wait().exit_code, 0);
   }
+  const Words serve = {"serve", "--load", sentence, "--port", "0"};
+  EXPECT_THAT(refused(with(serve, {"--chat-template", "/nowhere"})),
+              HasSubstr("--chat-template is of models that continue text, and the BERT in"));
+  EXPECT_THAT(refused(with(serve, {"--prompt-tokens", "256"})), HasSubstr("--prompt-tokens is of models"));
+  EXPECT_THAT(refused(with(serve, {"--context", "49"})), HasSubstr("--context 49 is more than the 48 positions"));
   put_file(sentence + "/0_Transformer/tokenizer_config.json", R"({"do_lower_case": false})");
   EXPECT_THAT(refused({"serve", "--load", sentence, "--port", "0"}),
               HasSubstr("its tokenizer is cased; give an uncased one by --tokenizer DIR"));

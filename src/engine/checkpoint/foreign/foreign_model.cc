@@ -123,7 +123,8 @@ nlohmann::json json_of(const PickleValue& dictionary) {
       case PickleKind::kInteger: to = value.integer; break;
       case PickleKind::kNumber: to = value.number; break;
       case PickleKind::kText: to = std::string(value.text); break;
-      default: break;
+      case PickleKind::kNone: break;
+      default: to = nlohmann::json::array(); break;
     }
   }
   return json;

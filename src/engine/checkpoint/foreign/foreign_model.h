@@ -51,7 +51,8 @@ ForeignWeights read_megatron(const std::filesystem::path& path);  // model_optim
 // The names that nanoGPT and Hugging Face give a GPT-2's tensors; matrices are [outputs, inputs], as PyTorch has them.
 const HuggingFaceMapping& nanogpt_mapping();
 
-// Dictionary of a pickle: whole numbers, numbers, flags and texts as they are, other values as null.
+// Dictionary of a pickle: whole numbers, numbers, flags and texts as they are, None as null. Other values are empty
+// lists, since their being there counts.
 nlohmann::json json_of(const PickleValue& dictionary);
 // A tensor of `file`, which it keeps open. UserError: the value is no tensor.
 ForeignTensor tensor_of(const std::shared_ptr<const TorchFile>& file, const PickleValue& value,

@@ -12,6 +12,7 @@
 #include "checkpoint/foreign/foreign_model.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/model_config_json.h"
+#include "checkpoint/native/manifest.h"
 
 namespace teratron {
 namespace {
@@ -24,14 +25,14 @@ constexpr std::string_view kFileName = "model_optim_rng.pt", kTracker = "latest_
 fs::path file_of_rank(fs::path path) {
   std::error_code none;
   if (!fs::is_directory(path, none)) return path;
-  if (fs::exists(path / kTracker)) {
+  if (is_there(path / kTracker)) {
     std::string iteration = read_file(path / kTracker);
     iteration.erase(iteration.find_last_not_of(" \n") + 1);
     const bool is_number = !iteration.empty() && iteration.find_first_not_of("0123456789") == std::string::npos;
     path /= is_number ? fmt::format("iter_{:0>7}", iteration) : "release";
   }
-  if (fs::exists(path / "mp_rank_00")) path /= "mp_rank_00";
-  if (fs::exists(path / kFileName)) return path / kFileName;
+  if (is_there(path / "mp_rank_00")) path /= "mp_rank_00";
+  if (is_there(path / kFileName)) return path / kFileName;
   throw_user_error(
       "there is no {} of one rank in '{}'; Megatron-LM writes it with --ckpt-format torch, and for several ranks "
       "(mp_rank_00_000, ..) its tools/checkpoint/convert.py makes one for one",
@@ -127,10 +128,15 @@ void find_unsupported_in_megatron(const JsonFields& fields, const ModelConfig& m
                                         key, fields.integer(key, 0, kLargestSize)));
     }
   }
-  for (const char* key : {"swiglu", "squared_relu", "use_rotary_position_embeddings", "apply_layernorm_1p",
-                          "untie_embeddings_and_output_weights", "apply_residual_connection_post_layernorm",
-                          "group_query_attention", "multi_latent_attention", "qk_layernorm"}) {
+  for (const char* key :
+       {"swiglu", "squared_relu", "use_rotary_position_embeddings", "apply_layernorm_1p",
+        "untie_embeddings_and_output_weights", "apply_residual_connection_post_layernorm", "group_query_attention",
+        "multi_latent_attention", "qk_layernorm", "qk_l2_norm", "quick_geglu", "use_mup"}) {
     if (flag_or(fields, key, false)) unsupported.push_back(fmt::format("{} true", key));
+  }
+  // No tensor tells of these. They are there where they hold, whatever their value: a window is a tuple.
+  for (const char* key : {"window_size", "softmax_scale"}) {
+    if (fields.has(key)) unsupported.push_back(fmt::format("{} (there is none)", key));
   }
   const auto need_text = [&](const char* key, std::string_view wanted) {
     if (!fields.has(key) || fields.string(key) == wanted) return;
@@ -138,6 +144,7 @@ void find_unsupported_in_megatron(const JsonFields& fields, const ModelConfig& m
   };
   need_text("normalization", "LayerNorm");
   need_text("position_embedding_type", "learned_absolute");
+  need_text("softmax_type", "vanilla");
   if (fields.has("num_experts")) unsupported.emplace_back("experts (num_experts)");
   if (fields.has("kv_channels") && fields.integer("kv_channels", 1, kLargestSize) != model.head_size()) {
     unsupported.emplace_back("heads of another size than hidden_size / num_attention_heads (kv_channels)");

@@ -85,6 +85,10 @@ std::vector<std::string> faults_as(const GgufArchitecture& architecture, const M
   const RotaryConfig rotary = config.layer_config().rotary;
   add_if(!config.has_learned_positions() && !architecture.takes_share && rotary.elements != config.head_size(),
          fmt::format("rotary positions turn {} of a head's {} elements", rotary.elements, config.head_size()));
+  add_if(!config.has_learned_positions() && rotary.pairs != RotaryPairs::kHalves,
+         "its rotary positions turn neighbouring elements");
+  add_if(rotary.attention != 1 && rotary.scaling != Scaling::kYarn,
+         "its rotary positions have a factor, which is not written");
   add_if(rotary.scaling == Scaling::kLlama3 && !architecture.takes_divisors,
          "its rotary positions are scaled as Llama 3.1's, which llama.cpp has for Llama alone");
   add_if(rotary.scaling == Scaling::kYarn, "its rotary positions are scaled by YaRN, which is not written");

@@ -14,7 +14,8 @@
 
 namespace teratron {
 
-// Whole rows of one parameter. A tensor is one piece, or several below each other.
+// Whole rows of one parameter. A tensor is one piece, or several below each other. Pieces of a parameter follow each
+// other; the first begins at row 0.
 struct GgufPiece {
   std::size_t tensor = 0, parameter = 0;
   std::int64_t first_row = 0, rows = 0;

@@ -154,20 +154,8 @@ ModelConfig read_distilbert_config(const JsonFields& fields, Phrases& unsupporte
   return with_head(std::move(model), fields, unusable_head);
 }
 
-namespace {
-
-void require_post_norms(const ModelConfig& model) {
-  if (model.norm_placement != NormPlacement::kPost) {
-    throw_user_error(
-        "this BERT's norms come before its sub-layers (--layernorm-placement pre), and Hugging Face has no such model: "
-        "its BERT has them after (post)");
-  }
-}
-
-}  // namespace
-
 nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents& tokenizer) {
-  require_post_norms(model);
+  require_expressible(model, {});
   const bool is_roberta = model.kind == ModelKind::kRoberta;
   nlohmann::ordered_json json = {
       {"architectures", {class_of(model.kind, model.head)}},
@@ -196,7 +184,7 @@ nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents&
 }
 
 nlohmann::ordered_json distilbert_config(const ModelConfig& model, const FileContents& tokenizer) {
-  require_post_norms(model);
+  require_expressible(model, {});
   if (model.layernorm_epsilon != 1e-12) {
     throw_user_error("this DistilBERT's norms have the epsilon {}, and Hugging Face's have 1e-12",
                      model.layernorm_epsilon);

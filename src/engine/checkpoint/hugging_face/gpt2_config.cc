@@ -3,7 +3,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/model_config_json.h"
 
@@ -56,13 +55,7 @@ ModelConfig read_gpt2_config(const JsonFields& fields, Phrases& unsupported, Phr
 }
 
 nlohmann::ordered_json gpt2_config(const ModelConfig& model, const FileContents& tokenizer) {
-  if (model.key_value_heads() != model.num_attention_heads || model.head_dim != 0 || model.window > 0 ||
-      model.untied_output || model.norm_placement != NormPlacement::kPre) {
-    throw_user_error(
-        "this GPT-2 has what Hugging Face's has not: fewer heads of keys (--num-query-groups), heads of another size "
-        "(--kv-channels), a window (--window-size), an output projection of its own, or norms in another place "
-        "(--layernorm-placement)");
-  }
+  require_expressible(model, {});
   std::optional<std::int64_t> end_of_text = special_token_id(tokenizer, "<|endoftext|>");
   if (tokenizer.empty() && model.vocab_size == kVocabulary) end_of_text = kEndOfText;
   const nlohmann::ordered_json end = end_of_text ? nlohmann::ordered_json(*end_of_text) : nullptr;

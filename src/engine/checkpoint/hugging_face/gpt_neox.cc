@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/hugging_face/mapping.h"
 #include "checkpoint/model_config_json.h"
@@ -71,16 +70,13 @@ ModelConfig read_gpt_neox_config(const JsonFields& fields, Phrases& unsupported,
   model.rotary_share = number_or(fields, "rotary_pct", model.rotary_share);
   model.rotary.base = number_or(fields, "rotary_emb_base", model.rotary.base);
   read_rotary(fields, model, unsupported);
+  if (model.rotary_share == 0) unsupported.emplace_back("rotary_pct 0");
   find_unsupported_in_neox(fields, unsupported);
   return model;
 }
 
 nlohmann::ordered_json gpt_neox_config(const ModelConfig& model, const FileContents& tokenizer) {
-  if (model.key_value_heads() != model.num_attention_heads || model.head_dim != 0 || model.window > 0) {
-    throw_user_error(
-        "this GPT-NeoX has what Hugging Face's has not: fewer heads of keys (--num-query-groups), heads of another "
-        "size (--kv-channels) or a window (--window-size)");
-  }
+  require_expressible(model, {.own_output = true, .norm_placement = true, .rotary_share = true});
   const std::optional<std::int64_t> end = special_token_id(tokenizer, "<|endoftext|>");
   const nlohmann::ordered_json end_of_text = end ? nlohmann::ordered_json(*end) : nullptr;
   return {

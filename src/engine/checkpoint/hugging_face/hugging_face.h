@@ -1,5 +1,5 @@
 // Models to and from the folders that Hugging Face's transformers read and write (from_pretrained, save_pretrained):
-// config.json, model.safetensors and the tokenizer's files. Weights go through bit by bit, a few MB at a time.
+// config.json, model.safetensors and the tokenizer's files. Weights keep their values and pass a few MB at a time.
 #pragma once
 
 #include <filesystem>

@@ -78,6 +78,40 @@ HuggingFaceConfig read_hugging_face_config(const std::filesystem::path& path) {
           .unusable_head = fmt::format("{}", fmt::join(unusable_head, "; "))};
 }
 
+void require_expressible(const ModelConfig& model, const Expressible& fields) {
+  ModelConfig usual = model;
+  usual.set_kind(model.kind);
+  if (!model.family().continues_text) usual.norm_placement = NormPlacement::kPost;  // original BERT's
+  Phrases others;
+  const auto need = [&](bool holds, std::string_view other) {
+    if (!holds) others.emplace_back(other);
+  };
+  need(fields.key_heads || model.key_value_heads() == model.num_attention_heads,
+       "fewer heads of keys (--num-query-groups)");
+  need(fields.head_size || model.head_size() * model.num_attention_heads == model.hidden_size,
+       "heads of another size (--kv-channels)");
+  need(fields.window || model.window == 0, "a window (--window-size)");
+  need(fields.own_output || model.untied_output == usual.untied_output,
+       "an output projection of its own (--untie-embeddings-and-output-weights)");
+  need(fields.norm_placement || model.norm_placement == usual.norm_placement,
+       "norms in another place (--layernorm-placement)");
+  need(model.has_learned_positions() == usual.has_learned_positions(), "positions of another kind");
+  need(fields.rotary_share || model.rotary_share == usual.rotary_share,
+       "rotary positions of another share of a head's elements");
+  need(model.has_learned_positions() || model.rotary.pairs == usual.rotary.pairs,
+       "rotary positions that turn neighbouring elements");
+  need(model.rotary.scaling == RotaryConfig::Scaling::kYarn || model.rotary.attention == 1,
+       "a factor of rotary positions without YaRN");
+  const auto is_silu = [](const ModelConfig& one) { return one.activation == Activation::kSilu; };
+  need(is_silu(model) == is_silu(usual), "another activation");
+  need(model.norm == usual.norm, "norms of another kind");
+  need(model.gated_mlp == usual.gated_mlp, "another kind of feed-forward block");
+  need(model.linear_bias == usual.linear_bias && model.qkv_bias == usual.qkv_bias, "biases in other places");
+  need(model.head_norms == usual.head_norms, "other norms of queries and keys");
+  if (others.empty()) return;
+  throw_user_error("this {} has what Hugging Face's has not: {}", model.family().title, fmt::join(others, ", "));
+}
+
 std::string hugging_face_config(const ModelConfig& model, DType dtype, const FileContents& tokenizer) {
   nlohmann::ordered_json json = hugging_face_format(model.kind).write(model, tokenizer);
   json["torch_dtype"] = torch_name(dtype);

@@ -45,6 +45,15 @@ nlohmann::ordered_json distilbert_config(const ModelConfig& model, const FileCon
 nlohmann::ordered_json bert_config(const ModelConfig& model, const FileContents& tokenizer);
 nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents& tokenizer);
 
+// Properties of the function in which a model may differ from others of its family, as its config.json has fields for
+// them.
+struct Expressible {
+  bool key_heads = false, head_size = false, window = false, own_output = false, norm_placement = false,
+       rotary_share = false;
+};
+// UserError, by name: the model differs in others.
+void require_expressible(const ModelConfig& model, const Expressible& fields);
+
 // Number of a text's first position in RoBERTa's table: that after the padding token's id.
 constexpr std::int64_t kRobertaFirstPosition = 2;
 

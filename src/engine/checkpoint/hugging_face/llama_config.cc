@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "checkpoint/hugging_face/hugging_face_config.h"
 #include "checkpoint/model_config_json.h"
 #include "model/family.h"
@@ -109,17 +108,8 @@ ModelConfig read_llama_like_config(ModelKind kind, const JsonFields& fields, Phr
 
 nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents& tokenizer) {
   const Absent& absent = absent_of(model.kind);
-  if (model.window > 0 && model.kind != ModelKind::kMistral) {
-    throw_user_error(
-        "this {} has a window (--window-size {}), and Hugging Face's has none; of these models Mistral has",
-        model.family().title, model.window);
-  }
-  if (model.norm_placement != NormPlacement::kPre) {
-    throw_user_error(
-        "this {} has parallel layers (--layernorm-placement parallel), and Hugging Face's has none; of these models "
-        "GPT-NeoX has",
-        model.family().title);
-  }
+  const bool is_mistral = model.kind == ModelKind::kMistral;
+  require_expressible(model, {.key_heads = true, .head_size = true, .window = is_mistral, .own_output = true});
   nlohmann::ordered_json json = {
       {"architectures", {absent.class_name}},
       {"model_type", model.family().name},
@@ -142,7 +132,7 @@ nlohmann::ordered_json llama_config(const ModelConfig& model, const FileContents
       {"tie_word_embeddings", !model.untied_output},
       {"use_cache", true},
   };
-  if (model.kind == ModelKind::kMistral) {
+  if (is_mistral) {
     json["sliding_window"] = model.window == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(model.window);
   }
   return json;

@@ -40,7 +40,7 @@ struct HuggingFaceMapping {
   // Part of a stored name after the prefix, as current files spell it; none if it is no weight.
   std::optional<std::string> (*current_name)(std::string_view stored);
 
-  // Full name with its prefix, as tensors_of has it.
+  // Full name of a stored tensor, with its prefix, as tensors_in() has it; none if it is no weight.
   std::optional<std::string> full_name(std::string_view stored) const;
 };
 

@@ -47,6 +47,7 @@ fs::path weights_path(const fs::path& folder) {
 }
 
 std::vector<PeftTensor> peft_tensors(const ModelConfig& model) {
+  hugging_face_format(model.kind).write(model, {});  // UserError: PEFT would have no such model beside the adapters
   std::vector<PeftTensor> tensors;
   for (const PlacedAdapter& adapter : placed_adapters(model)) {
     // B has a row for each output of the layer, in the order of a bias; the layer's matrix may be transposed besides.

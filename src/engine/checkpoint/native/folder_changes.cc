@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPartial = ".partial", kReplaced = ".replaced.partial", kSetAside = "set_aside";
+constexpr std::string_view kPartial = ".partial", kSetAside = "set_aside";
 
 void rename_folder(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -56,8 +56,8 @@ void remove_leftovers(const fs::path& root) {
   }
   for (const fs::path& leftover : leftovers) {
     std::string name = leftover.string();
-    if (name.ends_with(kReplaced)) {
-      name.resize(name.size() - kReplaced.size());
+    if (name.ends_with(kReplacedEnd)) {
+      name.resize(name.size() - kReplacedEnd.size());
       if (!fs::exists(name, error)) {
         rename_folder(leftover, name);
         continue;
@@ -139,7 +139,7 @@ void FolderInProgress::publish() {
     replaced = partial_;
   } else {
     // Between the two names there is none, for a moment: the best that such a file system allows.
-    replaced = final_.string() + std::string(kReplaced);
+    replaced = final_.string() + std::string(kReplacedEnd);
     rename_folder(final_, replaced);
     try {
       rename_folder(partial_, final_);

@@ -55,7 +55,12 @@ std::int64_t read_tracker(const fs::path& root) {
   }
   if (!std::ranges::binary_search(there, *iteration)) {
     const fs::path gone = iteration_folder(root, *iteration);
+    const fs::path replaced = gone.string() + std::string(kReplacedEnd);
     std::error_code error;
+    if (fs::exists(replaced, error)) {
+      throw_user_error("'{}' names iteration {}, whose run was killed as it replaced it; rename '{}' to '{}'",
+                       path.string(), *iteration, replaced.string(), gone.string());
+    }
     if (fs::is_symlink(gone, error)) {
       throw_user_error("'{}' is a link to '{}', which is not there; bring that back (is its disk mounted?), or {}",
                        gone.string(), fs::read_symlink(gone, error).string(), choice);

@@ -19,6 +19,10 @@ inline constexpr std::string_view kBestLink = "best";  // a link to the best che
 inline constexpr std::string_view kFolderPrefix = "iter_";
 std::filesystem::path iteration_folder(const std::filesystem::path& root, std::int64_t iteration);  // root/iter_0000100
 
+// End of the name that a checkpoint has while another of its iteration takes its place, on file systems that cannot
+// exchange two names.
+inline constexpr std::string_view kReplacedEnd = ".replaced.partial";
+
 std::filesystem::path root_of(const std::filesystem::path& iteration_folder);  // the folder that it lies in
 
 // A name iter_... of a checkpoint's folder: its own, or of a link that leads to it.

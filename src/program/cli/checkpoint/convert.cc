@@ -15,6 +15,7 @@
 #include "checkpoint/hugging_face/model_folder.h"
 #include "checkpoint/initial_weights.h"
 #include "checkpoint/native/checkpoint.h"
+#include "checkpoint/tokenizer_files.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "runtime/loaded_model.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -10,6 +11,7 @@
 #include "console/long_task.h"
 #include "console/readable.h"
 #include "corpus/stream/line_parts.h"
+#include "corpus/stream/line_writer.h"
 #include "data/data_path.h"
 #include "data/indexed/corpus_sidecar.h"
 #include "data/text/content.h"
@@ -60,6 +62,9 @@ Faults corpus_parts_faults(const std::vector<std::string>& sources, const std::f
     faults.add_if(!out.empty() && !is_named_json_lines(out) && !is_standard_stream(out),
                   "{} is '{}', but the sources are JSON lines; name a file that ends in .jsonl or .jsonl.zst",
                   Flag{"out"}, out.string());
+    if (!faults.empty()) return faults;
+    const std::string fault = fault_of_line_file(out);
+    faults.add_if(!fault.empty(), "{}: {}", Flag{"out"}, fault);
     return faults;
   }
   faults.add_if(!weights_of(sources).empty(),
@@ -89,6 +94,13 @@ SizeOfDocument PartsSource::size_in_tokens() const {
 
 std::vector<std::filesystem::path> PartsSource::files_written_to(const std::filesystem::path& out) const {
   return corpus_ ? files_of_corpus(out) : std::vector{out};
+}
+
+void PartsSource::add_counts(nlohmann::ordered_json& json, const CopiedCorpus& copied) const {
+  json["documents"] = copied.documents;
+  if (!corpus_) return;
+  json["sequences"] = copied.sequences;
+  json["tokens"] = copied.tokens;
 }
 
 std::vector<CopiedCorpus> PartsSource::copy(const std::vector<std::filesystem::path>& outs,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ class PartsSource {
   // As copy_documents and copy_lines, with progress on standard error.
   std::vector<CopiedCorpus> copy(const std::vector<std::filesystem::path>& outs, const std::vector<std::uint8_t>& parts,
                                  const std::string& doing) const;
+  // Adds what is known of a copy: of lines their number alone.
+  void add_counts(nlohmann::ordered_json& json, const CopiedCorpus& copied) const;
 
  private:
   std::vector<std::filesystem::path> files_;

@@ -77,10 +77,11 @@ void run(const DataSampleOptions& options) {
   const PartsSource source(options.sources);
   require_free(source.files_written_to(options.out), options.overwrite);
   const CopiedCorpus copied = source.copy({options.out}, sample_of(source, options), "sampling").front();
-  const nlohmann::ordered_json json = {
-      {"documents", copied.documents},          {"of_documents", source.documents()},
-      {"sequences", copied.sequences},          {"tokens", copied.tokens},
-      {"seconds", monotonic_seconds() - start}, {"peak_memory_bytes", peak_memory_bytes()}};
+  nlohmann::ordered_json json;
+  source.add_counts(json, copied);
+  json["of_documents"] = source.documents();
+  json["seconds"] = monotonic_seconds() - start;
+  json["peak_memory_bytes"] = peak_memory_bytes();
   report_beside(options.out, options.json, line_of(copied, source.documents()), json);
 }
 

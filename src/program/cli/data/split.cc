@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/files/file.h"
@@ -15,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/data/corpus_parts.h"
 #include "cli/report.h"
+#include "data/text/content.h"
 
 namespace teratron {
 namespace {
@@ -42,7 +44,7 @@ FieldList fields_of(DataSplitOptions& o) {
   list.add("out", &o.out, "NAME",
            "each part is NAME-part: NAME-train.bin and .idx; for JSON lines NAME ends in .jsonl or .jsonl.zst, and the "
            "part's name comes before that: NAME-train.jsonl")
-      .writes(FileContent::kOwn, corpus_or_lines())
+      .writes(FileContent::kOwn, {"-"})  // where each part's name begins; run() knows the parts
       .required = true;
   add_overwrite_field(list, o.overwrite);
   list.add("parts", &o.parts, "NAME=SHARE", "train=0.98,valid=0.01,test=0.01; shares of their sum").required = true;
@@ -104,7 +106,7 @@ Faults DataSplitOptions::faults() const {
 // The part's name comes before the ending of a file of JSON lines.
 std::filesystem::path path_of_part(const std::filesystem::path& out, const std::string& part, bool is_lines) {
   const std::string whole = out.string();
-  const std::size_t stem = is_lines ? whole.rfind(".jsonl") : whole.size();
+  const std::size_t stem = is_lines ? ascii_lower(whole).rfind(content_ending(out)) : whole.size();
   return whole.substr(0, stem) + "-" + part + whole.substr(stem);
 }
 
@@ -139,11 +141,9 @@ void run(const DataSplitOptions& options) {
   const std::vector<CopiedCorpus> copied = source.copy(outs, parts, "splitting");
   for (std::size_t i = 0; i < copied.size(); ++i) {
     text += line_of(copied[i]);
-    json["parts"].push_back({{"name", named[i].name},
-                             {"path", copied[i].prefix.string()},
-                             {"documents", copied[i].documents},
-                             {"sequences", copied[i].sequences},
-                             {"tokens", copied[i].tokens}});
+    nlohmann::ordered_json part = {{"name", named[i].name}, {"path", copied[i].prefix.string()}};
+    source.add_counts(part, copied[i]);
+    json["parts"].push_back(std::move(part));
   }
   json["seconds"] = monotonic_seconds() - start;
   json["peak_memory_bytes"] = peak_memory_bytes();

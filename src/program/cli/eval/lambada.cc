@@ -72,7 +72,7 @@ void run(const EvalLambadaOptions& options) {
   for (const Continuation& example : examples.examples) longest = std::max(longest, std::ssize(example.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
   launcher.run(options_text(options), [&](const Rank& rank) {
-    const LoadedModel model = load_model(source, executor, options.backend, rank);
+    const LoadedModel model = load_model(source, executor, options.backend, rank, kEvaluationBatch);
     const ClozeResult result =
         score_cloze(*model.model, examples.examples, show_share("finding last words", rank.is_first()));
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

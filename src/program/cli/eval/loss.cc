@@ -155,7 +155,7 @@ void run(const EvalLossOptions& options) {
   executor_options.first_keys = has_chats || documents.reset_attention_mask;
   executor_options.position_ids = has_chats || documents.reset_position_ids;
   launcher.run(options_text(options), [&](const Rank& rank) {
-    const LoadedModel model = load_model(job.source, executor_options, options.backend, rank);
+    const LoadedModel model = load_model(job.source, executor_options, options.backend, rank, kEvaluationBatch);
     const CorpusLoss result = measure(job, model, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report(options.json, table(result, job), json_of(result, peaks));

@@ -80,7 +80,7 @@ void report_losses(const MaskedLossJob& job, const MaskedLoss& result, const std
 void run_rank(const MaskedLossJob& job, const Rank& rank) {
   ExecutorOptions options = job.options.executor_options();
   options.tokens = job.settings.seq_length;
-  const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank);
+  const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank, kEvaluationBatch);
   const MaskedLoss result = masked_loss(*encoder.model, job.samples, show_share("computing the loss", rank.is_first()));
   const std::vector<std::int64_t> peaks = rank.peak_memory(*encoder.backend);
   if (rank.is_first()) report_losses(job, result, peaks);

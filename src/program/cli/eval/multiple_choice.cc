@@ -78,7 +78,7 @@ void run(const MultipleChoiceOptions& options) {
   for (const Continuation& choice : tokenized.choices) longest = std::max(longest, std::ssize(choice.ids) - 1);
   const ExecutorOptions executor{.purpose = Purpose::kEvaluation, .batch = options.batch, .tokens = longest};
   launcher.run(options_text(options), [&](const Rank& rank) {
-    const LoadedModel model = load_model(source, executor, options.backend, rank);
+    const LoadedModel model = load_model(source, executor, options.backend, rank, kEvaluationBatch);
     const ContinuationScores scores = score_continuations(*model.model, tokenized.choices, "a choice of question",
                                                           show_share("answering questions", rank.is_first()));
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);

@@ -25,6 +25,9 @@ struct EvaluationOptions {
   Faults faults() const;
 };
 
+// Flag of EvaluationOptions::batch, for load_model().
+inline constexpr std::string_view kEvaluationBatch = "--micro-batch-size";
+
 // Adds all flags but --load. `items`: the evaluated things, for the help.
 void add_evaluation_fields(FieldList& list, EvaluationOptions& options, std::string_view items);
 

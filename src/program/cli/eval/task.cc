@@ -40,6 +40,7 @@ struct EvalTaskOptions : EvaluationOptions, TaskReadingSettings {
   Faults faults() const {
     Faults faults = EvaluationOptions::faults();
     faults.add(TaskReadingSettings::faults());
+    add_output_faults(faults, "--predictions", predictions, json);
     faults.need_between({"seq-length"}, given.seq_length, 0, std::numeric_limits<std::int32_t>::max());
     return faults;
   }
@@ -121,7 +122,7 @@ void report_scores(const EvalTaskJob& job, const TaskOutputValues& outputs, doub
   text += fmt::format("{} in {}\n", counted(tokens, "token"), readable_duration(seconds));
   json["tokens_per_second"] = static_cast<double>(tokens) / seconds;
   json["peak_memory_bytes"] = peaks;
-  report(options.json, text, json);
+  report_beside(options.predictions, options.json, text, json);
 }
 
 void run_rank(const EvalTaskJob& job, const Rank& rank) {
@@ -130,7 +131,7 @@ void run_rank(const EvalTaskJob& job, const Rank& rank) {
                                 .batch = std::min(job.options.batch, examples.count()) * examples.sequences_each,
                                 .tokens = examples.longest(),
                                 .logits_chunk = 1};
-  const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank);
+  const LoadedEncoder encoder = load_encoder(job.source, options, job.options.backend, rank, kEvaluationBatch);
   const double start = monotonic_seconds();
   const TaskOutputValues outputs =
       outputs_of(*encoder.model, encoder.model->model(), examples, show_share("answering", rank.is_first()));

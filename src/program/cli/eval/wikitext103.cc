@@ -103,7 +103,7 @@ void run(const EvalWikitext103Options& options) {
   const std::vector<std::int32_t> tokens = encode(load_tokenizer_for(source, options.tokenizer), text, options);
   counts.tokens = tokens.size();
   launcher.run(options_text(options), [&](const Rank& rank) {
-    const LoadedModel model = load_model(source, options.executor_options(), options.backend, rank);
+    const LoadedModel model = load_model(source, options.executor_options(), options.backend, rank, kEvaluationBatch);
     const double sum = total_loss(options, *model.model, tokens, rank);
     const std::vector<std::int64_t> peaks = rank.peak_memory(*model.backend);
     if (rank.is_first()) report_score(options, counts, sum, peaks);

@@ -171,7 +171,7 @@ void run_rank(const EmbedJob& job, const Rank& rank) {
                                  .tokens = job.texts.longest,
                                  .logits_chunk = 1,
                                  .packed_weights = keep_packed(job.options.backend, WeightPacking::kMostUsefulRows)};
-  const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank);
+  const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank, "--batch-size");
   std::vector<float> vectors(rank.is_first() ? static_cast<std::size_t>(texts * hidden) : 0);
   const double start = monotonic_seconds();
   make_text_vectors(

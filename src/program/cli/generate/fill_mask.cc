@@ -116,7 +116,7 @@ void run_rank(const FillMaskJob& job, const Rank& rank) {
                                  .batch = batch,
                                  .tokens = static_cast<std::int64_t>(longest),
                                  .logits_chunk = std::min<std::int64_t>(batch * static_cast<std::int64_t>(masks), 32)};
-  const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank);
+  const LoadedEncoder encoder = load_encoder(job.source, executor, job.options.backend, rank, "--batch-size");
   const auto words =
       fill_masks(*encoder.model, job.masked, job.options.top_k, show_share("filling masks", rank.is_first()));
   if (rank.is_first()) report_words(job, words);

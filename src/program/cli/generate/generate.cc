@@ -147,8 +147,8 @@ ExecutorOptions executor_options_of(const GenerateOptions& options, const Genera
 
 void run_rank(const GenerateOptions& options, const WeightSource& source, const Tokenizer& tokenizer,
               const GenerateWork& work, const GenerationSettings& settings, const Rank& rank) {
-  const LoadedModel model =
-      load_model(source, executor_options_of(options, work, settings, source.model), options.backend, rank);
+  const LoadedModel model = load_model(source, executor_options_of(options, work, settings, source.model),
+                                       options.backend, rank, "--batch-size");
   GenerateOutput output(options, tokenizer, work.prompts, work.requests, rank.is_first());
   const double start = monotonic_seconds();
   generate_all(*model.model, work.requests, settings, output.events());

@@ -28,6 +28,7 @@ struct ServeOptions {
   std::filesystem::path load, tokenizer, chat_template, json;
   std::string host = "127.0.0.1", api_key, name;
   std::int64_t port = 8080, slots = 0, queue = 64, prompt_tokens = 256, context = 0;
+  bool gives_prompt_tokens = false;
   LayoutSettings layout;
   BackendSettings backend;
 
@@ -57,10 +58,14 @@ FieldList fields_of(ServeOptions& o) {
       .between(0, 1 << 12);
   list.add("queue", &o.queue, "N", "texts that may wait besides; one more request is refused (429)")
       .between(0, 1 << 12);
-  list.add("context", &o.context, "N", "most tokens of a text, new ones included; 0: the model's positions").between(0);
+  list.add("context", &o.context, "N",
+           "most tokens of a text, new ones included; 0: as a folder of sentence-transformers says, else the model's "
+           "positions")
+      .between(0);
   list.add("prompt-tokens", &o.prompt_tokens, "N",
            "tokens of new prompts read between two tokens of texts in progress; 0: all")
-      .between(0);
+      .between(0)
+      .when_set = [&o] { o.gives_prompt_tokens = true; };
   add_model_parallel_fields(list, o.layout);
   add_process_fields(list, o.layout);
   add_json_field(list, o.json);
@@ -94,12 +99,12 @@ void serve_texts(const ServeOptions& options, const WeightSource& source, const 
                  const ChatRules& chat, const Rank& rank) {
   const std::int64_t positions = source.model.max_position_embeddings;
   ExecutorOptions executor{.purpose = Purpose::kGeneration, .tokens = kPromptPiece};
-  executor.cache_tokens = options.context == 0 ? positions : std::min(options.context, positions);
+  executor.cache_tokens = options.context == 0 ? positions : options.context;
   executor.caches = options.slots > 0 ? options.slots
                                       : choose_caches(1 << 10, executor.cache_tokens, source.model,
                                                       size_of(options.backend.compute_dtype()));
   executor.logits_chunk = executor.caches;
-  const LoadedModel loaded = load_model(source, executor, options.backend, rank);
+  const LoadedModel loaded = load_model(source, executor, options.backend, rank, "--batch-size");
   const std::int64_t texts = executor.caches + options.queue;
   TextModel model(options.name, *loaded.model, tokenizer, static_cast<std::size_t>(texts), options.prompt_tokens,
                   end_tokens_of(source.folder, tokenizer), chat);
@@ -110,11 +115,13 @@ VectorSettings vector_settings(const ServeOptions& options, const std::optional<
                                const WeightSource& source, const Tokenizer& tokenizer) {
   VectorSettings settings{.most_tokens = source.model.max_position_embeddings,
                           .most_requests = static_cast<std::size_t>(options.queue + 1)};
-  if (options.context > 0) settings.most_tokens = std::min(settings.most_tokens, options.context);
+  if (options.context > 0) settings.most_tokens = options.context;
   if (!folder) return settings;
   require_case_of(*folder, tokenizer, options.load);
   settings.vectors = {.pooling = folder->pooling, .normalize = folder->normalize};
-  if (folder->max_tokens > 0) settings.most_tokens = std::min(settings.most_tokens, folder->max_tokens);
+  if (options.context == 0 && folder->max_tokens > 0) {
+    settings.most_tokens = std::min(settings.most_tokens, folder->max_tokens);
+  }
   settings.prompt = folder->prompt;
   return settings;
 }
@@ -128,9 +135,22 @@ void serve_vectors(const ServeOptions& options, const VectorSettings& settings, 
                                  .logits_chunk = 1,
                                  // However large calls may be, most have one text.
                                  .packed_weights = keep_packed(options.backend, kAnyRows)};
-  const LoadedEncoder loaded = load_encoder(source, executor, options.backend, rank);
+  const LoadedEncoder loaded = load_encoder(source, executor, options.backend, rank, "--batch-size");
   VectorModel model(options.name, *loaded.model, tokenizer, settings);
   serve(options, options.queue + 1, model, rank);
+}
+
+// UserError: more tokens of a text than the model has positions, or flags of texts for a model that makes vectors.
+void require_fit(const ServeOptions& options, const WeightSource& source) {
+  const ModelConfig& model = source.model;
+  const std::string folder = source.folder.string();
+  if (options.context > model.max_position_embeddings) {
+    throw_user_error("--context {} is more than the {} positions of the model in '{}'", options.context,
+                     model.max_position_embeddings, folder);
+  }
+  if (model.family().continues_text || (options.chat_template.empty() && !options.gives_prompt_tokens)) return;
+  throw_user_error("{} is of models that continue text, and the {} in '{}' makes vectors; leave it out",
+                   options.chat_template.empty() ? "--prompt-tokens" : "--chat-template", model.family().title, folder);
 }
 
 void run(const ServeOptions& given) {
@@ -140,6 +160,7 @@ void run(const ServeOptions& given) {
   const bool continues = find_weights(weights).model.family().continues_text;
   const WeightSource source = continues ? find_model(weights, given.layout, WeightUse::kGenerate)
                                         : find_encoder(weights, given.layout, WeightUse::kEmbed);
+  require_fit(given, source);
   if (!folder) folder = learned_vectors(source.folder, source.model);
   const Tokenizer tokenizer = load_tokenizer_for(source, given.tokenizer);
   ServeOptions options = given;

@@ -48,8 +48,8 @@ FieldList fields_of(TokenizerTrainOptions& o) {
       "text to learn from, as data tokenize takes it: plain, .jsonl or .parquet, also compressed (gzip, "
       "zstd). A folder: all .jsonl, .parquet and .txt files below. -: standard input");
   list.add("vocab-size", &o.vocab_size, "N", "tokens, with the 256 bytes and <|endoftext|>").required = true;
-  list.add("out", &o.out, "DIR", "folder for vocab.json, merges.txt and tokenizer.json")
-      .writes(FileContent::kOwn, {"/vocab.json", "/merges.txt", "/tokenizer.json"})
+  list.add("out", &o.out, "DIR", "folder for vocab.json, merges.txt, tokenizer.json and tokenizer_config.json")
+      .writes(FileContent::kOwn, {"/vocab.json", "/merges.txt", "/tokenizer.json", "/tokenizer_config.json"})
       .required = true;
   add_overwrite_field(list, o.overwrite);
   add_text_format_fields(list, o.format, o.json_key);
