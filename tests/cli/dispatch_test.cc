@@ -135,6 +135,13 @@ TEST(Binary, OutputThatCannotBeWrittenIsTheEnvironmentsFault) {
   EXPECT_THAT(outcome.errors, HasSubstr("cannot write to standard output"));
 }
 
+TEST(Binary, WritesItsJsonAlthoughStandardOutputIsFull) {
+  const TemporaryFolder folder;
+  const fs::path json = folder / "results.json";
+  EXPECT_EQ(run_teratron({"simulate", "--stages", "2", "--json", json}, "/dev/full").exit_code, 3);
+  EXPECT_TRUE(fs::exists(json));
+}
+
 TEST(Binary, AnInputThatIsALoopOfLinksIsTheUsersFault) {
   const TemporaryFolder folder;
   const std::string loop = folder / "loop";

@@ -55,7 +55,8 @@ TEST(FastestSteps, AreThoseOfSearchesOneByOne) {
 TEST(FastestSteps, ReportTheClustersMistakes) {
   RandomSequence random({.seed = 78});
   std::vector<ComparedStep> steps = {{.request = random_request(random), .fastest = {}}};
-  steps.front().request.cluster.constants.push_back({"cores", 1e10, "test"});
+  steps.front().request.cluster.constants.push_back({"fp8_products", 1, "test"});
+  steps.front().request.cluster.device.peak_8 = 0;
   std::atomic<std::int64_t> planned{0};
   EXPECT_THROW(plan_steps(steps, planned), UserError);
 }

@@ -159,8 +159,9 @@ TEST(PipelineFaults, MicroBatchesOfTheirOwnSlicesMakeUpTheBatch) {
     return faults_of(more);
   };
   EXPECT_THAT(faults("4x512,512+2x1024"), IsEmpty());
-  std::string large = "512x512,512";  // the micro-batches that it says, whatever --micro-batch-size
-  for (int i = 1; i < 16; ++i) large += "+512x512,512";
+  std::string cut = "512x64", large;  // the micro-batches that it says, whatever --micro-batch-size
+  for (int i = 1; i < 16; ++i) cut += ",64";
+  for (int i = 0; i < 16; ++i) large += (large.empty() ? "" : "+") + cut;
   EXPECT_THAT(faults_of({"--pp", "64", "--num-layers", "64", "--global-batch-size", "8192", "--micro-batch-size", "1",
                          "--token-slices", large}),
               IsEmpty());
