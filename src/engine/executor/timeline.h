@@ -22,7 +22,9 @@ class Timeline {
   // The moments of one slice's way through a cell of `layers` layers.
   struct Passes {
     int layers = 0;
-    int received = -1;  // the earliest at which its input may arrive: while the action before its forward runs
+    // The earliest at which its input may arrive: while the action before its forward runs, in any step with this
+    // micro-batch (pipeline::first_micro_batches).
+    int received = -1;
     int forward = -1, backward = -1, weight = -1;  // the first of each pass; -1: there is none. Weight: if apart
     // The model's ends, in passes of their own or in those of the cell.
     int embedding = -1, head = -1, embedding_backward = -1;
