@@ -150,6 +150,42 @@ TEST(TrainConfig, NothingOfAnEarlierPresetStays) {
             alone.model.config.hidden_dropout);
 }
 
+// As configs/gpt2-tiny.toml does, which names a preset and leaves dropout out.
+TEST(TrainConfig, WhatElseAFileSetsStaysBesideAnotherPreset) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "a.toml", later = folder.path() / "b.toml";
+  write_file_atomically(file, "model = \"tiny\"\nhidden_dropout = 0.0\nlayernorm_epsilon = 1e-6\n");
+  write_file_atomically(later, "model = \"355M\"\n");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--model", "124M"}, {"--config", later}}) {
+    std::vector<std::string> arguments = {"--config", file.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ModelConfig model = read_unchecked(arguments).model.config;
+    EXPECT_EQ(model.num_layers, more[0] == "--model" ? 12 : 24);
+    EXPECT_EQ(model.hidden_dropout, 0);
+    EXPECT_EQ(model.attention_dropout, 0.1);
+    EXPECT_EQ(model.layernorm_epsilon, 1e-6);
+  }
+}
+
+// As the record of a run that is resumed.
+TEST(TrainConfig, APresetThatStandsAlreadyLeavesWhatRefinedIt) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "a.toml";
+  write_file_atomically(file, "model = \"tinyllama-1.1b\"\n");
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--config", file.string()},
+                                                    {"--model", "tinyllama-1.1b"},
+                                                    {"--model-type", "llama"}}) {
+    TrainConfig config;
+    FieldList fields = fields_of(config);
+    FaultLines lines;
+    const std::string record = "model = \"tinyllama-1.1b\"\nhidden_dropout = 0.1\nnum_layers = 3\n";
+    apply_settings(fields, read_config(fields, record, "record", lines), lines);
+    read_fields(fields, arguments);
+    EXPECT_EQ(config.model.config.hidden_dropout, 0.1) << arguments[0];
+    EXPECT_EQ(config.model.config.num_layers, 3) << arguments[0];
+  }
+}
+
 TEST(TrainConfig, TheKindOfAPresetLeavesItAsItIs) {
   const ModelConfig preset = read_unchecked({"--model", "llama-3.2-1b"}).model.config;
   ASSERT_NE(preset.rotary.scaling, RotaryConfig::Scaling::kNone);

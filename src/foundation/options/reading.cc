@@ -7,7 +7,9 @@
 #include <climits>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -184,8 +186,8 @@ std::vector<Setting> read_config_file(FieldList& fields, const std::filesystem::
 bool is_of_preset(const Setting& setting) { return setting.field->is_preset; }
 
 // Moves presets of the command line, the last of `sources`, among the files before it: after the last file with a
-// preset, whose further values they replace, and before the files that refine them. A preset that the files give too,
-// or the caller before them, stays where they have it.
+// preset, whose further values they replace, and before the files that refine them. Leaves out presets that stand
+// already, by an earlier source or by the caller, so that what refines them stays.
 void place_presets(std::vector<std::vector<Setting>>& sources) {
   std::vector<Setting>& command_line = sources.back();
   std::vector<Setting> presets;
@@ -195,15 +197,16 @@ void place_presets(std::vector<std::vector<Setting>>& sources) {
   for (std::size_t i = 0; i + 1 < sources.size(); ++i) {
     if (std::ranges::any_of(sources[i], is_of_preset)) place = i + 1;
   }
-  std::erase_if(presets, [&](const Setting& preset) {
-    const Setting* last = nullptr;
-    for (const std::vector<Setting>& file : std::span(sources).first(place)) {
-      for (const Setting& setting : file) last = setting.field == preset.field ? &setting : last;
-    }
-    if (last != nullptr) return written(*last) == written(preset);
-    return preset.field->given && preset.field->value_text() == preset.values.back().text;
-  });
   sources.insert(sources.begin() + static_cast<std::ptrdiff_t>(place), std::move(presets));
+  std::map<const Field*, std::string> standing;  // names of presets
+  for (std::vector<Setting>& source : sources) {
+    std::erase_if(source, [&](const Setting& setting) {
+      const Field& field = *setting.field;
+      if (!field.is_preset || setting.values.empty()) return false;
+      if (field.given) standing.emplace(&field, field.value_text());
+      return std::exchange(standing[&field], setting.values.back().text) == setting.values.back().text;
+    });
+  }
 }
 
 }  // namespace

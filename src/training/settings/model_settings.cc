@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <limits>
+#include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "model/family.h"
@@ -19,16 +21,27 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-// Values that some families and presets change and others leave are the defaults again: those of an earlier preset go.
-void forget_preset(ModelConfig& config) {
-  const ModelConfig defaults;
-  config.hidden_dropout = defaults.hidden_dropout;
-  config.attention_dropout = defaults.attention_dropout;
-  config.layernorm_epsilon = defaults.layernorm_epsilon;
-}
+// Applies presets and families one after another. What the one before changed and this one leaves (a rate of dropout,
+// epsilon) is as it was before that, unless something else has set it since.
+class PresetChanges {
+ public:
+  template <class Change>
+  void apply(ModelConfig& config, const Change& change) {
+    for (double ModelConfig::*value :
+         {&ModelConfig::hidden_dropout, &ModelConfig::attention_dropout, &ModelConfig::layernorm_epsilon}) {
+      if (after_ && config.*value == *after_.*value) config.*value = *before_.*value;
+    }
+    before_ = config;
+    change();
+    after_ = config;
+  }
+
+ private:
+  std::optional<ModelConfig> before_, after_;  // the last change
+};
 
 // Lists the families that are pre-trained. The others are read, since fine-tuned runs record them.
-void add_kind_field(FieldList& list, ModelSettings& s) {
+void add_kind_field(FieldList& list, ModelSettings& s, const std::shared_ptr<PresetChanges>& changes) {
   std::vector<std::pair<std::string, ModelKind>> kinds;
   std::vector<std::string> listed;
   for (const Family& family : families()) {
@@ -39,10 +52,9 @@ void add_kind_field(FieldList& list, ModelSettings& s) {
   field.value_name = fmt::format("{}", fmt::join(listed, "|"));
   field.known_values = std::move(listed);
   // The kind that the model has already leaves it as it is: a preset has positions of its own.
-  std::get<Choice>(field.target).set = [&s, kinds](std::size_t i) {
+  std::get<Choice>(field.target).set = [&s, kinds, changes](std::size_t i) {
     if (kinds[i].second == s.config.kind) return;
-    forget_preset(s.config);
-    s.config.set_kind(kinds[i].second);
+    changes->apply(s.config, [&] { s.config.set_kind(kinds[i].second); });
   };
   field.is_preset = true;
   field.summarised();
@@ -122,14 +134,14 @@ void add_model_fields(FieldList& list, ModelSettings& s) {
                            fmt::format("preset of layers, hidden size and heads: {}", fmt::join(preset_names(), ", ")))
                       .of(FieldScope::kPreset)
                       .summarised();
-  preset.when_set = [&s] {
+  const auto changes = std::make_shared<PresetChanges>();
+  preset.when_set = [&s, changes] {
     const ModelPreset& named = find_model_preset(s.preset);
-    forget_preset(s.config);
-    named.apply_to(s.config);
+    changes->apply(s.config, [&] { named.apply_to(s.config); });
   };
   preset.known_values = preset_names();
   preset.is_preset = true;
-  add_kind_field(list, s);
+  add_kind_field(list, s, changes);
   list.add("num-layers", &s.config.num_layers, "N", "transformer layers").summarised();
   list.add("hidden-size", &s.config.hidden_size, "N", "width of the residual stream").summarised();
   list.add("num-attention-heads", &s.config.num_attention_heads, "N", "attention heads; divides the hidden size")
