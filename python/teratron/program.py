@@ -36,11 +36,16 @@ def failure_of(code, errors):
 
 
 def run(*words, input=None):
-    """Runs `teratron WORDS...` to its end and returns what it printed. Failure: it did not succeed."""
-    done = subprocess.run([str(program()), *map(str, words)], input=input, capture_output=True, text=True, check=False)
+    """Runs `teratron WORDS...` to its end and returns what it printed. Failure: it did not succeed.
+
+    input: text for its standard input, or bytes. Bytes that are no UTF-8 are surrogates, as in names of files.
+    """
+    if isinstance(input, str):
+        input = input.encode("utf-8", "surrogateescape")
+    done = subprocess.run([str(program()), *map(str, words)], input=input, capture_output=True, check=False)
     if done.returncode != 0:
-        raise failure_of(done.returncode, done.stderr)
-    return done.stdout
+        raise failure_of(done.returncode, done.stderr.decode("utf-8", "replace"))
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def main():

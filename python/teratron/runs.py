@@ -1,6 +1,7 @@
 """Training runs: starting one, and reading what it left."""
 
 import json
+import os
 import signal
 import subprocess
 import tempfile
@@ -21,7 +22,7 @@ class Run:
 
     def metrics(self, kind=None):
         """Lines of metrics.jsonl as dicts; of one kind ("iteration", "validation", "score", "sample"), or all."""
-        lines = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().split("\n")[:-1]]
+        lines = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
         return [line for line in lines if kind is None or line["kind"] == kind]
 
     def frame(self, kind="iteration"):
@@ -70,26 +71,29 @@ def _common_lines(a, b):
 
 
 class _NewLines:
-    """Lines that a run adds to metrics.jsonl. One that resumes first drops lines that it will write again."""
+    """Lines that a run adds to metrics.jsonl.
+
+    One that resumes, at its start or after a failure, replaces the file by one without the lines that it will write
+    again.
+    """
 
     def __init__(self, path):
         self.path = path
-        self.before = path.read_bytes() if path.is_file() else b""
-        self.at = None  # unknown until the file changes
+        self.known = path.read_bytes() if path.is_file() else b""
+        self.file = path.stat().st_ino if path.is_file() else None
 
     def read(self):
         if not self.path.is_file():
             return
-        if self.at is None:
-            now = self.path.read_bytes()
-            if now == self.before:
-                return
-            self.at, self.before = _common_lines(self.before, now), None
         with self.path.open("rb") as file:
-            file.seek(self.at)
-            lines = file.read().split(b"\n")[:-1]
-        self.at += sum(len(line) + 1 for line in lines)
-        yield from map(json.loads, lines)
+            inode = os.fstat(file.fileno()).st_ino
+            if inode != self.file:
+                self.file, self.known = inode, self.known[: _common_lines(self.known, file.read())]
+            file.seek(len(self.known))
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
+        self.known += new
+        yield from map(json.loads, new.split(b"\n")[:-1])
 
 
 def train(settings, on_line=None):
@@ -105,8 +109,8 @@ def train(settings, on_line=None):
     stopped = False
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "settings.toml"
-        config.write_text(toml_of(settings))
-        with (Path(folder) / "errors").open("w+") as errors:
+        config.write_text(toml_of(settings), encoding="utf-8")
+        with (Path(folder) / "errors").open("w+", encoding="utf-8", errors="replace") as errors:
             process = subprocess.Popen([str(program()), "train", "--config", str(config)], stdout=subprocess.DEVNULL, stderr=errors)
             try:
                 while True:

@@ -126,6 +126,7 @@ TEST_F(SentenceTransformerFolder, RefusesOtherComputationsByName) {
   EXPECT_THAT(refusal_with({{"pooling_mode_cls_token", true}, {"pooling_mode_max_tokens", true}}),
               HasSubstr("poolings side by side (cls, max"));
   EXPECT_THAT(refusal_with({{"pooling_mode", {"mean", "cls"}}}), HasSubstr("(mean, cls"));
+  EXPECT_THAT(refusal_with({{"pooling_mode_cls_token", true}}), HasSubstr("(cls, mean")) << "the mean unless it is off";
   const auto with_module = [&](const std::string& type) {
     std::vector<Module> modules = usual(Json::object());
     modules.push_back({type, "2_More"});

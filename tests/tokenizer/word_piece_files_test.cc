@@ -122,6 +122,11 @@ TEST_F(WordPieceFiles, AreWhatTokenizerConfigSays) {
   EXPECT_TRUE(read(R"({"do_lower_case": true})").split_chinese);
   EXPECT_EQ(read(R"({"mask_token": "[PAD]", "unk_token": {"content": "[CLS]"}})").mask, 0);
   EXPECT_EQ(read(R"({"mask_token": "[PAD]", "unk_token": {"content": "[CLS]"}})").unknown, 2);
+  // tokenizer.json, which is preferred, has no name of the mask.
+  read(R"({"mask_token": "[PAD]"})");
+  const TemporaryFolder saved;
+  Tokenizer::load(folder_.path()).save(saved.path());
+  EXPECT_EQ(Tokenizer::load(saved.path()).word_piece().mask, 0);
 }
 
 TEST_F(WordPieceFiles, WithOtherLineEndsAreTheSame) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/files/file.h"
+#include "base/files/write_all.h"
 
 namespace teratron {
 
@@ -22,8 +23,7 @@ void AppendedFile::append(std::string_view bytes) {
   pending_ += bytes;
   const off_t end = is_file_ ? ::lseek(descriptor_, 0, SEEK_END) : 0;
   for (std::string_view rest = pending_; !rest.empty();) {
-    const ssize_t put = ::write(descriptor_, rest.data(), rest.size());
-    if (put < 0 && errno == EINTR) continue;
+    const ssize_t put = write_some(descriptor_, rest);
     if (put < 0) {
       const int error = errno;
       // Readers fail at half a record, so the file is cut back. A pipe cannot be.

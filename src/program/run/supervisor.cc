@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -58,11 +59,11 @@ class QueuedSignals {
     ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
     ::sigprocmask(SIG_BLOCK, &one, nullptr);
   }
-  siginfo_t next() const {
+  // The next one, or nothing for a second: another thread of the process may have taken a SIGCHLD, and ignored it.
+  std::optional<siginfo_t> next() const {
     siginfo_t info{};
-    while (::sigwaitinfo(&queued_, &info) < 0 && errno == EINTR) {
-    }
-    return info;
+    const timespec second{.tv_sec = 1, .tv_nsec = 0};
+    return ::sigtimedwait(&queued_, &info, &second) < 0 ? std::nullopt : std::optional(info);
   }
 
  private:
@@ -140,14 +141,14 @@ void pass_on(const siginfo_t& info, pid_t child) {
 ChildEnd await(pid_t child, const QueuedSignals& signals) {
   ChildEnd end;
   while (true) {
-    const siginfo_t info = signals.next();
-    if (info.si_signo == SIGCHLD) {
+    const std::optional<siginfo_t> info = signals.next();
+    if (!info || info->si_signo == SIGCHLD) {
       if (::waitpid(child, &end.status, WNOHANG) == child && (WIFEXITED(end.status) || WIFSIGNALED(end.status)))
         return end;
       continue;
     }
-    end.asked = end.asked || info.si_signo != SIGTSTP;
-    pass_on(info, child);
+    end.asked = end.asked || info->si_signo != SIGTSTP;
+    pass_on(*info, child);
   }
 }
 

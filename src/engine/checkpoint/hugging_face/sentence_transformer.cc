@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Flags of the library before version 5, which writes "pooling_mode": NAME.
+// Flags that the library wrote before version 5. Version 5 writes "pooling_mode": NAME instead.
 constexpr std::pair<const char*, Pooling> kFlags[] = {{"pooling_mode_cls_token", Pooling::kCls},
                                                       {"pooling_mode_max_tokens", Pooling::kMax},
                                                       {"pooling_mode_mean_tokens", Pooling::kMean},
@@ -39,8 +39,9 @@ std::vector<std::string> pooling_names(const JsonFields& fields, const fs::path&
       names.push_back(name.get<std::string>());
     }
   } else {
+    // The library's defaults, for files that were written by hand.
     for (const auto& [flag, pooling] : kFlags) {
-      if (flag_or(fields, flag, false)) names.emplace_back(name_of(pooling));
+      if (flag_or(fields, flag, pooling == Pooling::kMean)) names.emplace_back(name_of(pooling));
     }
   }
   if (names.empty()) names.emplace_back("mean");

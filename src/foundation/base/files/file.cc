@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/files/open_file_name.h"
+#include "base/files/write_all.h"
 #include "base/files/write_target.h"
 #include "base/host/progress_count.h"
 
@@ -298,13 +299,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::flush() {
   std::size_t done = 0;
   while (done < buffer_.size()) {
-    const ssize_t put = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno == EAGAIN) {  // another program that shares the pipe or terminal does not wait for it
-      pollfd look{.fd = descriptor_, .events = POLLOUT, .revents = 0};
-      ::poll(&look, 1, -1);
-      continue;
-    }
+    const ssize_t put = write_some(descriptor_, std::string_view(buffer_).substr(done));
     if (put < 0) throw_write_error(path_, errno);
     done += static_cast<std::size_t>(put);
     note_progress();

@@ -80,10 +80,10 @@ class MappedFile {
 
 // Writes to `path` + ".partial" and renames it onto `path` in commit(). Without commit() the partial file is deleted,
 // unless keep_partial() says otherwise. A symbolic link stays, and its target is replaced by a file of the same
-// permissions. Devices, pipes and open files ("-", /dev/stdout) cannot be replaced: they get the bytes as they come.
-// Every failure (full disk, no permission, missing folder, a pipe without a reader) is an EnvironmentError that names
-// the file and the cause. A full disk is a NoSpaceError, a reader that has ended OutputClosed, links that lead to one
-// another are a UserError.
+// permissions, which its owner may write. Devices, pipes and open files ("-", /dev/stdout) cannot be replaced: they get
+// the bytes as they come. Every failure (full disk, no permission, missing folder, a pipe without a reader) is an
+// EnvironmentError that names the file and the cause. A full disk is a NoSpaceError, a reader that has ended
+// OutputClosed, links that lead to one another are a UserError.
 //
 // Where the file system has locks, one process writes at a time. Another waits two seconds, then throws an
 // EnvironmentError. Long commands use an OutputLock (output_lock.h) too.

@@ -30,6 +30,9 @@ struct WordPieceNames {
   }
 };
 
+// The usual texts, but for those that tokenizer_config.json names.
+WordPieceNames word_piece_names(const TokenizerConfig& config);
+
 // Finds the special tokens in model.tokens, adds them to model.special, and validates. UserError lists all missing
 // ones.
 void finish_word_piece_model(WordPieceModel& model, WordPieceNames names, std::string_view file);

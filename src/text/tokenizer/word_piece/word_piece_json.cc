@@ -18,9 +18,9 @@ class WordPieceJson {
  public:
   WordPieceJson(dom::object root, const std::string& file) : root_(root), file_(file) {}
 
-  WordPieceModel read() const {
+  WordPieceModel read(const TokenizerConfig& config) const {
     WordPieceModel model;
-    WordPieceNames names;
+    WordPieceNames names = word_piece_names(config);  // but for the unknown token, which the file names
     read_pipeline(model);
     read_model(model, names);
     finish_word_piece_model(model, names, file_);
@@ -116,7 +116,7 @@ class WordPieceJson {
 
 WordPieceModel read_word_piece_json(dom::object root, const std::string& file, const TokenizerConfig& config) {
   require_word_piece_class(config);
-  WordPieceModel model = WordPieceJson(root, file).read();
+  WordPieceModel model = WordPieceJson(root, file).read(config);
   require_word_piece(config, model.tokens);
   const auto require_same = [&](const char* key, bool here) {
     if (config.flag(key).value_or(here) == here) return;

@@ -61,15 +61,20 @@ bool has_upper_case(std::string_view token) {
 
 }  // namespace
 
+WordPieceNames word_piece_names(const TokenizerConfig& config) {
+  WordPieceNames names;
+  WordPieceModel model;
+  names.each(model, [&](const char* key, std::string& text, std::int32_t&) {
+    if (std::string named = config.special_text(key); !named.empty()) text = std::move(named);
+  });
+  return names;
+}
+
 WordPieceModel read_word_piece_vocabulary(const std::filesystem::path& path) {
   const TokenizerConfig config(path.parent_path());
   WordPieceModel model;
   model.tokens = read_lines(path);
   require_word_piece_class(config);
-  WordPieceNames names;
-  names.each(model, [&](const char* key, std::string& text, std::int32_t&) {
-    if (std::string named = config.special_text(key); !named.empty()) text = std::move(named);
-  });
   const auto is_cased = [](const std::string& token) {
     return !is_written_like_a_special_token(token) && has_upper_case(token);
   };
@@ -77,7 +82,7 @@ WordPieceModel read_word_piece_vocabulary(const std::filesystem::path& path) {
   model.lower_case = lower_case ? *lower_case : std::ranges::none_of(model.tokens, is_cased);
   model.strip_accents = config.flag("strip_accents").value_or(model.lower_case);
   model.split_chinese = config.flag("tokenize_chinese_chars").value_or(true);
-  finish_word_piece_model(model, names, fmt::format("'{}'", path.string()));
+  finish_word_piece_model(model, word_piece_names(config), fmt::format("'{}'", path.string()));
   require_word_piece(config, model.tokens);
   return model;
 }
