@@ -14,7 +14,7 @@ import numpy
 if os.environ.get("TERATRON"):  # else the module that is installed
     sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
 import teratron  # noqa: E402
-from teratron.runs import toml_of  # noqa: E402
+from teratron.runs import _NewLines, toml_of  # noqa: E402
 
 TEXT = "".join(f"The rank {i} sends its slice of the gradient to rank {i * 7 % 13}.\n" for i in range(400))
 
@@ -88,6 +88,25 @@ class PackageTest(unittest.TestCase):
         lines = []
         teratron.train(dict(load=run.folder, iteration=5, train_iters=8, save=run.folder), lines.append)
         self.assertEqual([line["iteration"] for line in lines if line["kind"] == "iteration"], [6, 7, 8])
+
+    def test_lines_of_a_run_that_starts_again_are_read_once_each(self):
+        log = self.folder / "log.jsonl"
+
+        def line(update, loss=1):
+            return json.dumps({"iteration": update, "loss": loss}) + "\n"
+
+        log.write_text("".join(map(line, range(5))))
+        lines = _NewLines(log)
+        self.assertEqual(list(lines.read()), [])
+        with log.open("a") as file:
+            file.write(line(5) + line(6) + '{"iter')
+        self.assertEqual([one["iteration"] for one in lines.read()], [5, 6])
+        (self.folder / "trimmed").write_text("".join(map(line, range(4))))  # by a start from update 3
+        os.replace(self.folder / "trimmed", log)
+        self.assertEqual(list(lines.read()), [])
+        with log.open("a") as file:
+            file.write(line(4, 2))
+        self.assertEqual([one["loss"] for one in lines.read()], [2])
 
     def test_a_callback_ends_a_run_in_good_order(self):
         run = teratron.train(self.settings("stopped", 100000), lambda line: line["iteration"] < 5)
