@@ -79,7 +79,7 @@ class _NewLines:
 
     def __init__(self, path):
         self.path = path
-        self.known = path.read_bytes() if path.is_file() else b""
+        self.known = bytearray(path.read_bytes() if path.is_file() else b"")
         self.file = path.stat().st_ino if path.is_file() else None
 
     def read(self):

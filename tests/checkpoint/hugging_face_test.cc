@@ -300,13 +300,30 @@ TEST(HuggingFace, WhatAConfigHasNoFieldForIsRefusedByName) {
   for (const Kind kind : all) {
     EXPECT_NO_THROW(hugging_face_config(expressible(kind), DType::kF32, {}));
     for (const Change& change : changes) {
-      if (std::ranges::find(change.refused, kind) == change.refused.end()) continue;
+      if (std::ranges::find(change.refused, kind) == change.refused.end()) continue;  // below: what they may have
       ModelConfig model = expressible(kind);
       change.make(model);
       EXPECT_THAT(message_of<UserError>([&] { hugging_face_config(model, DType::kF32, {}); }), HasSubstr(change.why))
           << model.family().title;
     }
   }
+}
+
+TEST(HuggingFace, WhatAConfigHasAFieldForIsWritten) {
+  const auto written = [](ModelKind kind, const std::function<void(ModelConfig&)>& change) {
+    ModelConfig model = expressible(kind);
+    change(model);
+    EXPECT_NO_THROW(hugging_face_config(model, DType::kF32, {})) << model.family().title;
+  };
+  for (const ModelKind kind : {ModelKind::kLlama, ModelKind::kMistral, ModelKind::kQwen2, ModelKind::kQwen3}) {
+    written(kind, [](ModelConfig& model) { model.num_key_value_heads = 1; });
+    written(kind, [](ModelConfig& model) { model.head_dim = 16; });
+    written(kind, [](ModelConfig& model) { model.untied_output = !model.untied_output; });
+  }
+  written(ModelKind::kMistral, [](ModelConfig& model) { model.window = 3; });
+  written(ModelKind::kGptNeox, [](ModelConfig& model) { model.norm_placement = NormPlacement::kPre; });
+  written(ModelKind::kGptNeox, [](ModelConfig& model) { model.rotary_share = 0.5; });
+  written(ModelKind::kGptNeox, [](ModelConfig& model) { model.untied_output = false; });
 }
 
 TEST(HuggingFace, WeightsThatAreNotTheConfigsAreRefused) {

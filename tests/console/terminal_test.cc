@@ -29,6 +29,16 @@ class Terminal : public ::testing::Test {
     ASSERT_NE(file_, nullptr);
   }
 
+  // What a terminal of ten columns gets of a live line with these texts, one after the other.
+  std::string shown_in_ten_columns(const std::vector<std::string>& texts) {
+    terminal_.resize(24, 10);
+    {
+      LiveLine line(file_.get(), terminal_columns(file_.get()));
+      for (const std::string& text : texts) line.show(text);
+    }
+    return terminal_.shown_until("\n");
+  }
+
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -74,23 +84,13 @@ TEST_F(Terminal, ColoursThatAreAskedForGoBeforeTheTerminalsAndNoColor) {
 }
 
 TEST_F(Terminal, ALiveLineStaysBelowTheLastColumn) {
-  terminal_.resize(24, 10);
-  {
-    LiveLine line(file_.get(), terminal_columns(file_.get()));
-    line.show("0123456789abc");
-    line.show("\u00e4\u00f6\u00fc3456789abc");
-  }
-  EXPECT_THAT(terminal_.shown_until("\n"), AllOf(HasSubstr("012345678\r"), EndsWith("\u00e4\u00f6\u00fc345678\r\n")));
+  EXPECT_THAT(shown_in_ten_columns({"0123456789abc", "\u00e4\u00f6\u00fc3456789abc"}),
+              AllOf(HasSubstr("012345678\r"), EndsWith("\u00e4\u00f6\u00fc345678\r\n")));
 }
 
 TEST_F(Terminal, ALiveLineCountsWideCharactersTwiceAndShowsNoControlCharacters) {
-  terminal_.resize(24, 10);
-  {
-    LiveLine line(file_.get(), terminal_columns(file_.get()));
-    line.show("\u4e2d\u6587\u8bed\u6599\u5e93\u540d");
-    line.show("a\x1b[2J\n\tbcdef");
-  }
-  EXPECT_THAT(terminal_.shown_until("\n"), AllOf(HasSubstr("\u4e2d\u6587\u8bed\u6599\r"), EndsWith("a\\x1b[2J \r\n")));
+  EXPECT_THAT(shown_in_ten_columns({"\u4e2d\u6587\u8bed\u6599\u5e93\u540d", "a\x1b[2J\n\tbcdef"}),
+              AllOf(HasSubstr("\u4e2d\u6587\u8bed\u6599\r"), EndsWith("a\\x1b[2J \r\n")));
 }
 
 TEST(TerminalText, WidthsAreThoseOfEastAsianText) {

@@ -149,12 +149,12 @@ TEST_F(Completions, SayHowMuchOfThePromptWasComputed) {
 TEST_F(Completions, SayHowMuchOfThePromptWasReusedWhereTheirFirstTokenIsTheLast) {
   const std::string end = std::to_string(*texts_->tokenizer.end_of_text());
   const std::vector<int> prompt = {31, 32, 33, 34, 35, 36, 37, 38, 39, 40};
-  for (const int cached : {0, 8}) {
-    const Reply reply = server().complete({{"prompt", prompt}, {"max_tokens", 2}, {"logit_bias", {{end, 100}}}});
-    ASSERT_EQ(reply.status, 200) << reply.body;
-    EXPECT_EQ(reply.json.at("usage").at("completion_tokens"), 0);
-    EXPECT_GE(reply.json.at("usage").at("prompt_tokens_details").at("cached_tokens"), cached);
-  }
+  const Json request = {{"prompt", prompt}, {"max_tokens", 2}, {"logit_bias", {{end, 100}}}};
+  server().complete(request);
+  const Reply again = server().complete(request);
+  ASSERT_EQ(again.status, 200) << again.body;
+  EXPECT_EQ(again.json.at("usage").at("completion_tokens"), 0);
+  EXPECT_GE(again.json.at("usage").at("prompt_tokens_details").at("cached_tokens"), 8);
 }
 
 TEST_F(Completions, EndBeforeAStopText) {

@@ -136,7 +136,7 @@ TEST(CostModel, DoesNotMindAFewMeasurementsThatSomethingDisturbed) {
   }
 }
 
-// A machine with other work makes passes ten times as long; a fit then gives a length a time below 0.
+// A machine with other work makes passes up to 55 times as long; a fit then gives a length a time below 0.
 TEST(CostModel, HasPossibleTimesHoweverNoisyTheMachineIs) {
   RandomSequence random(RandomStream{.seed = 6});
   const Truth truth;

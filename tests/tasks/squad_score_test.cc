@@ -123,11 +123,11 @@ TEST_F(SquadFiles, NameTheQuestionOfAFault) {
   EXPECT_THROW(squad::read_predictions(write(R"({"q": 1})")), UserError);
 }
 
-// As in the official script, which does not read is_impossible.
+// As in the official script, which does not read is_impossible, and takes a blank answer for none.
 TEST_F(SquadFiles, AnswersAloneSayWhetherThereIsOne) {
   const std::string questions = R"({"id": "a", "question": "?", "is_impossible": true, "answers": [{"text": "red"}]},)"
                                 R"({"id": "b", "question": "?", "is_impossible": false, "answers": []},)"
-                                R"({"id": "c", "question": "?", "answers": []})";
+                                R"({"id": "c", "question": "?", "is_impossible": true, "answers": [{"text": " "}]})";
   EXPECT_EQ(refusal(questions, squad::Version::kSquad2), kNoError);
   const squad::Dataset dataset = squad::read_dataset(folder_ / "file.json", squad::Version::kSquad2);
   const squad::ScoresByAnswer scores =

@@ -150,6 +150,14 @@ TEST(TrainConfig, NothingOfAnEarlierPresetStays) {
             alone.model.config.hidden_dropout);
 }
 
+TEST(TrainConfig, AnEmptyNameOfAPresetIsAFault) {
+  for (const char* const flag : {"--model", "--model-type"}) {
+    FaultLines faults;
+    read_unchecked({"--data-path", "corpus", flag, ""}, &faults);
+    EXPECT_EQ(faults.size(), 1U) << flag;
+  }
+}
+
 // As configs/gpt2-tiny.toml does, which names a preset and leaves dropout out.
 TEST(TrainConfig, WhatElseAFileSetsStaysBesideAnotherPreset) {
   const TemporaryFolder folder;

@@ -33,8 +33,8 @@ class LossScaler {
   }
 
   const State& state() const { return state_; }
-  // A fixed scale is the one of the settings. A scale that was fixed counted its overflows otherwise, up to
-  // kMostOverflows: from there on no more are forgiven than the settings say.
+  // Restores a dynamic scale; a fixed one is that of the settings. No more overflows are left than `hysteresis`, since
+  // a scale that was fixed counts up to kMostOverflows.
   void restore(const State& state);
 
  private:

@@ -203,8 +203,10 @@ void place_presets(std::vector<std::vector<Setting>>& sources) {
     std::erase_if(source, [&](const Setting& setting) {
       const Field& field = *setting.field;
       if (!field.is_preset || setting.values.empty()) return false;
+      const std::string& text = setting.values.back().text;
       if (field.given) standing.emplace(&field, field.value_text());
-      return std::exchange(standing[&field], setting.values.back().text) == setting.values.back().text;
+      const auto [at, is_first] = standing.try_emplace(&field, text);
+      return !is_first && std::exchange(at->second, text) == text;
     });
   }
 }

@@ -49,12 +49,11 @@ FastestStep step_that_needs_least(const PlanRequest& request, const SearchResult
 
 FastestStep fastest_step(const PlanRequest& request, KnownLayouts& known) {
   try {
-    layouts_of(request);
-  } catch (const UserError&) {  // there is none
+    const SearchResult result = search_layouts(request, 0, known);
+    return result.best.empty() ? step_that_needs_least(request, result) : step_that_fits(request, result.best.front());
+  } catch (const NoLayoutError&) {
     return {};
   }
-  const SearchResult result = search_layouts(request, 0, known);
-  return result.best.empty() ? step_that_needs_least(request, result) : step_that_fits(request, result.best.front());
 }
 
 // Steps of one model, number of devices and batch, on clusters of one kind of devices: their searches share layouts.

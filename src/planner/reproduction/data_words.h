@@ -19,7 +19,7 @@ namespace teratron::plan {
 std::vector<std::string> words_of(const toml::table& table, std::string_view key,
                                   const std::vector<std::string_view>& known);
 
-// What the word of the key stands for; "" in `known`: the key may be left out.
+// Value that the key's word stands for; "" in `known`: the key may be left out. UserError as throw_unknown_word().
 template <class Value>
 Value value_of_word(const toml::table& table, std::string_view key, const std::map<std::string_view, Value>& known) {
   const toml::node* node = table.get(key);

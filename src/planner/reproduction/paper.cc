@@ -89,7 +89,7 @@ class PaperReader {
   }
 
   using Settings = toml::node_view<const toml::node>;
-  // What the table `key` of the file has, by name; nothing for a name that is left out.
+  // Settings in the table `key` of the file by their names; an empty name, for a key that is left out, has none.
   std::map<std::string_view, Settings> parts_of(std::string_view key) const {
     std::map<std::string_view, Settings> parts = {{"", Settings()}};
     if (const toml::table* table = file_[key].as_table()) {

@@ -14,6 +14,7 @@
 #include "checkpoint/native/folders.h"
 #include "options/output.h"
 #include "options/toml_parsing.h"
+#include "telemetry/checkpoint_progress.h"
 #include "telemetry/metrics_reading.h"
 
 namespace teratron {
@@ -82,23 +83,12 @@ void take_effective_settings(const fs::path& file, RunRecord& run) {
   }
 }
 
-std::uint64_t bytes_in(const fs::path& folder) {
-  std::uint64_t bytes = 0;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_regular_file(error)) continue;
-    const std::uint64_t size = entry.file_size(error);
-    if (!error) bytes += size;  // else it has gone
-  }
-  return bytes;
-}
-
 void read_checkpoints(RunRecord& run) {
   std::error_code error;
   for (const std::int64_t iteration : iterations_in(run.folder)) {
     const fs::path folder = iteration_folder(run.folder, iteration);
     run.checkpoints.push_back({.iteration = iteration,
-                               .bytes = bytes_in(folder),
+                               .bytes = bytes_of_folder(folder),
                                .is_best = fs::equivalent(run.folder / kBestLink, folder, error)});
   }
   if (fs::exists(run.folder / kTrackerFile, error)) run.last = read_checkpoint_info(run.folder);

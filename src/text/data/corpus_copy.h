@@ -20,8 +20,8 @@ namespace teratron {
 struct CopySource {
   std::shared_ptr<const IndexedDataset> dataset;
   TokenType token_type = TokenType::kU16;
-  std::vector<std::optional<CorpusSidecar>>
-      sidecars;  // of each shard: all with one tokenizer and kind of unit, or none
+  // Sidecar of each shard: all with one tokenizer and kind of unit, or none.
+  std::vector<std::optional<CorpusSidecar>> sidecars;
 };
 
 // `words` as open_corpus() takes them. UserError: as there; corpora that store tokens in different types, come from

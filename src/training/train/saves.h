@@ -55,14 +55,14 @@ class Saves {
   // Waits for the checkpoint under way, if there is one that was released.
   void finish(TrainingObserver& observer);
 
-  // Brings the link to the best checkpoint, that of this iteration, back: a kill came between the two, or the link led
-  // to a later checkpoint, which is set aside.
+  // Brings back the link to the best checkpoint, that of iteration `best`, after a kill between the save and the link,
+  // or where it led to a later checkpoint, which is set aside.
   void restore_best_link(std::int64_t best) const;
 
  private:
   bool saves() const { return !config_.output.save.empty(); }
   bool lasts(const Occasion& occasion) const;  // else the next checkpoint replaces it
-  // Says in a checkpoint that the next one replaces it, if another start of the run writes that.
+  // State that says, in a checkpoint that does not last, that the next one replaces it: for a later start of the run.
   TrainingState marked(TrainingState state, const Occasion& occasion) const;
   SaveOptions options(const Occasion& occasion) const;
   void note(const Occasion& occasion);

@@ -144,7 +144,7 @@ Requests Trainer::requests(const RunControl& control) const {
 void Trainer::validate(TrainingObserver& observer, TrainingResult& result) {
   observer.flush();
   validation_is_owed_ = true;  // until it is made: the corpus may fail
-  // One that is made only because the run ends does not bring a longer run nearer to --early-stop.
+  // A validation that is made only because the run ends does not bring a longer run nearer to --early-stop.
   const std::int64_t interval = config_.output.eval_interval;
   const bool is_regular = interval > 0 && iteration() % interval == 0;
   if (const std::optional<LossSums> losses = validation_losses()) {

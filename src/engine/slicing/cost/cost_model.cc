@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -121,8 +120,7 @@ std::optional<CostModel> fit_context_alone(const std::vector<std::int64_t>& leng
   for (const CostPoint& point : points) {
     if (point.context == 0) continue;
     const Row row = row_of(lengths, point.length, point.context);
-    rest.push_back(1 - std::inner_product(row.begin(), row.end() - 4, model.without_context.begin(), 0.0) /
-                           point.milliseconds);
+    rest.push_back(1 - model.milliseconds(point.length, 0) / point.milliseconds);
     rows.emplace_back(row.end() - 4, row.end());
     for (double& factor : rows.back()) factor /= point.milliseconds;
   }

@@ -260,8 +260,8 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::uint64_t kept) : path_(s
 
 // Changes nothing in the file before this process has its lock and the file still has its name.
 void AtomicFile::open_partial() {
-  struct stat old {
-  }, partial{};
+  struct stat old {};
+  struct stat partial {};
   const bool replaces = ::stat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
   // Nobody may read the partial file of a private one. Its owner may always go on with it.
   const mode_t mode = replaces ? (old.st_mode & 0777) | S_IRUSR | S_IWUSR : 0644;
@@ -321,7 +321,7 @@ void AtomicFile::commit() {
 }
 
 int open_for_writing(const std::filesystem::path& path, int flags) {
-  // It shares the offset in the file, so that neither holder writes over the other.
+  // A copied descriptor shares the offset in the file, so that neither holder writes over the other.
   if (const int copied = copied_descriptor(path); copied >= 0) return copied;
   // Without O_NONBLOCK, opening a pipe that no process reads would wait.
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);

@@ -1,4 +1,4 @@
-// Bytes to open files.
+// Writes to open files.
 #pragma once
 
 #include <sys/types.h>

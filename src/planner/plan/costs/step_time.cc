@@ -133,7 +133,8 @@ class WorkBuilder {
     };
     const RankParameters held = held_of(/*trained=*/true);
     // Before passes all weights are gathered, frozen ones too; after updates those that changed.
-    const RankParameters moved = held_of(/*trained=*/!work_.shards_weights);
+    const bool moves_frozen = work_.shards_weights && model_.adapters.active();
+    const RankParameters moved = moves_frozen ? held_of(/*trained=*/false) : held;
     const double element = static_cast<double>(size_of(config_.backend.compute_dtype()));
     const bool ends_meet = stage_of(0) == stage_of(cells - 1);  // on one stage, which has one copy of a tied table
     const auto of_cell = [&](std::size_t cell, const RankParameters& each) {

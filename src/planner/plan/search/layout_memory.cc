@@ -107,12 +107,15 @@ LeftOut bytes_left_out(const TrainConfig& config, const MemoryPlanContext& conte
     }
     return parameters;
   };
+  const ModelConfig model = config.model.model_for(context.vocab_size);
   const auto held = [&](bool trained) {
-    return rank_parameters(config.model.model_for(context.vocab_size), config.layout.tensor_parallel,
+    return rank_parameters(model, config.layout.tensor_parallel,
                            config.vocabulary_ranks() / config.layout.tensor_parallel, trained);
   };
   const RankParameters all = held(/*trained=*/false);
-  const double parameters = of_stage(all), trained = of_stage(held(/*trained=*/true));  // frozen ones have no gradients
+  const double parameters = of_stage(all);
+  // Frozen weights have no gradients.
+  const double trained = model.adapters.active() ? of_stage(held(/*trained=*/true)) : parameters;
   const auto element = static_cast<double>(size_of(context.compute_dtype)),
              of_gradient = static_cast<double>(size_of(accumulation_dtype_of(context.compute_dtype))),
              of_frozen = frozen_element_bytes(config, context);

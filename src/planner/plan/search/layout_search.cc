@@ -324,10 +324,10 @@ std::vector<Layout> layouts_of(const PlanRequest& request) {
     std::vector<Layout> layouts = layouts_on(devices, request.config, request.fixed);
     if (!layouts.empty()) return layouts;
   }
-  throw_user_error(
+  throw NoLayoutError(fmt::format(
       "no layout of up to {} can run this model and batch with what is fixed; leave out flags of layouts, or give more "
       "--devices or another --global-batch-size",
-      counted(request.cluster.devices, "device"));
+      counted(request.cluster.devices, "device")));
 }
 
 SearchResult search_from(const PlanRequest& request, const PlannedLayout& start) {

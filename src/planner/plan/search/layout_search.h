@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "cluster/cluster.h"
 #include "plan/costs/step_time.h"
 #include "plan/search/layout.h"
@@ -66,7 +67,12 @@ struct SearchResult {
   std::int64_t smallest_bytes = 0;
 };
 
-// Layouts on as many of the cluster's devices as any layout can use. UserError: there is none.
+class NoLayoutError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// Layouts on as many of the cluster's devices as any layout can use. NoLayoutError: there is none.
 std::vector<Layout> layouts_of(const PlanRequest& request);
 
 // Findings that searches of one model and batch on several clusters share: all layouts, and the memory of those that a

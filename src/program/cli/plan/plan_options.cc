@@ -82,12 +82,13 @@ std::int64_t fewest_copies(const PlanOptions& o, const plan::Layout& layout) {
     return 1;
   }
   if (!slices.cuts.empty()) return 1;  // these are all micro-batches of an update
-  const std::int64_t micro_batches = o.train.batch.global_batch_size / layout.micro_batch;
+  const double micro_batches =
+      std::max(1.0, static_cast<double>(o.train.batch.global_batch_size) / static_cast<double>(layout.micro_batch));
   const std::int64_t most = (o.devices > 0 ? o.devices : kMostDevices) / (layout.tensor * layout.pipeline);
-  const double actions = 3 * static_cast<double>(micro_batches) * static_cast<double>(layout.pipeline) *
+  const double actions = 3 * micro_batches * static_cast<double>(layout.pipeline) *
                          static_cast<double>(layout.virtual_stages) * slices.count;
   const double needed = std::ceil(actions / static_cast<double>(pipeline::kMostActions));
-  const bool can_be = needed >= 1 && needed <= static_cast<double>(std::min(most, micro_batches));
+  const bool can_be = needed >= 1 && needed <= std::min(static_cast<double>(most), micro_batches);
   return can_be ? static_cast<std::int64_t>(needed) : 1;
 }
 

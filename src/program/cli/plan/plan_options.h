@@ -26,7 +26,7 @@ struct PlanOptions {
   bool largest_batch = false, explain = false;
   std::int64_t runners_up = 5;
   bool gives_runners_up = false;
-  // What `cluster` says, where that was read already: a stream is read once.
+  // Cluster of `cluster`, if that was read already: a stream is read once.
   std::optional<Cluster> described;
   std::filesystem::path json, svg, html;
 

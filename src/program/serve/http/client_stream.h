@@ -17,7 +17,7 @@ struct RequestBounds {
   std::size_t head_bytes = std::size_t{64} << 10, body_bytes = 0;  // as sent, chunks' sizes included
   std::chrono::seconds head_time{10}, body_time{120};              // of the whole head, of the whole body
   std::chrono::seconds write_time{10};                             // that the client may take to read a piece
-  // That a whole answer may wait for the client in all; what of it is left once the server ends.
+  // Time that a whole answer may wait for the client; time left of it once the server ends.
   std::chrono::milliseconds answer_time{600'000}, end_time{2'000};
 };
 
@@ -67,7 +67,7 @@ class ClientStream final : public httplib::Stream {
   std::size_t begin_ = 0;  // the first of them that was not read
   std::size_t left_ = 0;   // bytes that this part of the request may still have
   Clock::time_point deadline_;
-  Clock::duration answer_left_{};  // that the answer may still wait for the client
+  Clock::duration answer_left_{};  // time that the answer may still wait for the client
 };
 
 }  // namespace teratron

@@ -20,7 +20,7 @@ namespace {
 // Longest silence of a client between two requests. A request that comes while the connection is closed is lost, so it
 // is longer than the 5 seconds after which OpenAI's client opens another connection.
 constexpr std::chrono::seconds kIdle{6};
-constexpr const char* kEnds = "the server ends";  // of a request that is not whole then
+constexpr const char* kEnds = "the server ends";  // reason for refusing a request that is not whole then
 
 // Ends the connection with the answer: what follows may be the rest of the request.
 void end_connection(httplib::Response& response) { response.set_header("Connection", "close"); }

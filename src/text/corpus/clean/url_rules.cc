@@ -6,6 +6,7 @@
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "data/text/content.h"
 #include "data/text/text_list.h"
 
 namespace teratron {
@@ -35,12 +36,10 @@ std::string without_web(std::string host) {
 enum class Entries { kDomains, kEndings };
 
 std::unordered_set<std::string> read_list(const std::filesystem::path& file, Entries kind) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::unordered_set<std::string> entries;
-  std::string content = read_file(file);
-  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
+  const std::string content = read_file(file);
   std::int64_t line_number = 0;
-  for (std::string_view line : lines_of(content)) {
+  for (std::string_view line : lines_of(without_byte_order_mark(content))) {
     ++line_number;
     line = line.substr(0, line.find('#'));
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);

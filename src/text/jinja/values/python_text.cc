@@ -7,10 +7,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <locale>
-#include <sstream>
 
 #include "base/ascii.h"
 #include "base/utf8.h"
@@ -301,15 +300,6 @@ std::string plain_number(std::string_view text) {
   return plain;
 }
 
-// Of a number beyond the range of a double, for which std::from_chars gives no value: infinity or 0.
-double beyond_range(const std::string& text) {
-  std::istringstream stream(text);
-  stream.imbue(std::locale::classic());
-  double number = 0;
-  stream >> number;
-  return std::abs(number) > 1 ? std::copysign(std::numeric_limits<double>::infinity(), number) : number;
-}
-
 }  // namespace
 
 std::optional<std::int64_t> integer_of(std::string_view text) {
@@ -327,7 +317,8 @@ std::optional<double> real_of(std::string_view text) {
   const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), number);
   if (error == std::errc::invalid_argument || end != plain.data() + plain.size()) return std::nullopt;
   if (plain.ends_with(')')) return std::nullopt;  // nan(1), which is C's
-  return error == std::errc() ? number : beyond_range(plain);
+  // Beyond the range of a double std::from_chars gives no value; strtod gives infinity or 0.
+  return error == std::errc() ? number : std::strtod(plain.c_str(), nullptr);
 }
 
 std::string written(double number) {

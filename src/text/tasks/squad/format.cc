@@ -59,13 +59,19 @@ class Reader {
   }
 
   void read_answers(const JsonFields& fields, Question& question) const {
+    const bool is_impossible = fields.has("is_impossible") && fields["is_impossible"] == true;
     for (const Json& one : list(fields, "answers")) {
       const JsonFields answer(one, path_);
       question.answers.push_back({.text = answer.string("text"), .start = {}});
       if (answer.has("answer_start")) {
         question.answers.back().start = answer.integer("answer_start", 0, std::int64_t{1} << 40);
       }
-      if (is_blank(question.answers.back().text)) {
+      const bool is_blank_answer = is_blank(question.answers.back().text);
+      if (is_blank_answer && is_impossible) {  // as good as none
+        question.answers.pop_back();
+        continue;
+      }
+      if (is_blank_answer) {
         throw_user_error("'{}': the question '{}' has an answer without text; remove the answer", path_.string(),
                          question.id);
       }
